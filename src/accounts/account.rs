@@ -1,4 +1,4 @@
-//! An application: its terms, which operators change, and its balances, which every request changes. Lookup by key is
+//! Applications. Operators change the terms of an application, and every request changes its balances. Lookup by key is
 //! in `key_directory`, leasing in `leases`.
 
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use scoregate_store::{LedgerReport, StoredApplication};
 use crate::accounts::account_state::AccountState;
 use crate::accounts::terms::Terms;
 
-/// An application, as requests use it.
+/// The account of an application, which requests use.
 #[derive(Debug)]
 pub struct Account {
-    /// Its id.
+    /// The id of the application.
     pub id: ApplicationId,
-    // Every request reads the terms, which seldom change, so reading takes no lock.
+    // Every request reads the terms, which rarely change, so reading needs no lock.
     terms: ArcSwap<Terms>,
     // All balances have one lock: a request takes a minute token and a unit of the day in one step, or neither.
     state: Mutex<AccountState>,
 }
 
 impl Account {
-    /// Creates an application from the store, which contains only the units granted for `day`.
+    /// Creates the account of a stored application. Of its use, only the units granted for `day` are stored.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -39,7 +39,7 @@ impl Account {
         }
     }
 
-    /// A copy, on which steps can be tried without an effect.
+    /// A copy of the account for a dry run.
     pub(crate) fn copied(&self) -> Self {
         Self {
             id: self.id,
@@ -48,7 +48,8 @@ impl Account {
         }
     }
 
-    /// Applies a ledger call that grants what is requested next, if no other process took anything since the last one.
+    /// Applies a ledger call that grants the next requested units in full, as if no other process had taken units since
+    /// the last call.
     pub(crate) fn lease_in_full(&self, today: Day) {
         let limits = self.terms().limits;
         let mut state = self.state();
@@ -56,14 +57,14 @@ impl Account {
         state.set_day(leased);
     }
 
-    /// Applies a reservation of the units that may be owed.
+    /// Applies a reservation of all units of grace.
     pub(crate) fn reserve_in_full(&self, grace: u32) {
         let mut state = self.state();
         let day = state.day();
         state.reserve(day.day(), day.to_reserve(grace).0);
     }
 
-    /// Its display name.
+    /// The display name of the application.
     pub(crate) fn name(&self) -> Box<str> {
         self.state().name()
     }
@@ -82,11 +83,11 @@ impl Account {
     /// change does not concern the ledger.
     pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
-        // The terms are changed under the lock of the state. Reports are built under it too, so the units and the terms
-        // of a report belong together.
+        // The terms are changed under the lock of the state. Reports are also built under this lock, so the units and
+        // the terms of a report are consistent.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
-        // Otherwise the ledger has granted nothing to this process under the old limits.
+        // If this is false, the ledger has granted nothing to this process under the old limits.
         let is_leased =
             day.is_leased() || state.known_minute_lease().is_some() || state.call().is_some();
         if state.known_minute_lease().is_some() {
@@ -99,7 +100,8 @@ impl Account {
     }
 
     /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the
-    /// day has begun meanwhile, the account may have leased units of it already; the totals include both leases.
+    /// day has begun in the meantime, the account may already have leased units of that day. The totals then include
+    /// both leases.
     pub(crate) fn lease_ahead(
         &self,
         leased_under: Limits,
@@ -124,22 +126,22 @@ impl Account {
         applied.leased().saturating_sub(current.leased())
     }
 
-    /// Opens the day again with the units granted so far, unless this process has leased or used units.
+    /// Reopens the day with the units granted so far, unless this process has leased or used units.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
-        // Only this balance contains the units that were leased or used here.
+        // Only the current balance contains the units that this process leased or used.
         if state.day().can_be_dropped() {
             state.set_day(DayBalance::opened(day, granted));
         }
     }
 
-    /// Whether it can be dropped without loss: its balance equals the balance of a new account, and no ledger call is in
-    /// flight.
+    /// Whether the account can be dropped without loss: the balance equals that of a new account, and no ledger call is
+    /// in flight.
     pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
         !self.is_leasing() && self.state().balance().can_be_dropped(now)
     }
 
-    /// Whether a ledger call is in flight for it.
+    /// Whether a ledger call is in flight for the account.
     pub fn is_leasing(&self) -> bool {
         self.state().call().is_some()
     }
@@ -152,12 +154,12 @@ impl Account {
         self.state.lock()
     }
 
-    /// Units of today used through this process.
+    /// Today's units that were used through this process.
     pub(crate) fn used(&self, today: Day) -> u32 {
         self.state().day().on(today).used()
     }
 
-    /// The report that returns the units of a day that has ended, by its balance without them.
+    /// The report that returns the units of a past day. `ended` is the balance of that day without these units.
     pub(crate) fn returned(&self, ended: DayBalance) -> LedgerReport {
         let totals = NodeReport {
             known: ended.totals(),
@@ -166,7 +168,7 @@ impl Account {
         LedgerReport::of_units(self.id, ended.day(), totals)
     }
 
-    /// Whether it used a unit of this day through this process.
+    /// Whether the account used a unit of this day through this process.
     pub(crate) fn is_used_on(&self, day: Day) -> bool {
         let current = self.state().day();
         current.day() == day && current.is_used()
@@ -192,7 +194,7 @@ impl Account {
         [minute, day, hit]
     }
 
-    /// Units that are granted to all gateways in the calendar limits in force, of those whose balance is known.
+    /// Units granted to all gateways in each calendar limit that is in force and whose balance is known.
     pub(crate) fn granted(&self, limits: &Limits, now: Now) -> Vec<WindowUnits> {
         let state = self.state();
         let today = state.day().on(now.wall.day());
@@ -210,7 +212,7 @@ impl Account {
         units
     }
 
-    /// Status of the minute and of the calendar limits in force, of those whose balance is known.
+    /// Status of the minute, the day and each other calendar limit that is in force and whose balance is known.
     pub(crate) fn statuses(&self, now: Now) -> Vec<LimitStatus> {
         let limits = self.terms().limits;
         let [minute, day, _] = self.limit_statuses(LimitRule::Day, &limits, now);
@@ -219,8 +221,8 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days whose balance is known, which are all windows in use since the start of
-    /// the process.
+    /// Status of the windows of several days whose balance is known. A window that was used since the start of the
+    /// process is known.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_idle_application_is_small() {
-        // With the two counters of an `Arc` and the allocator's header this fits into 128 bytes instead of 144.
+        // With the two counters of an `Arc` and the allocator's header, this fits into 128 bytes instead of 144.
         assert!(size_of::<Account>() <= 104, "{}", size_of::<Account>());
     }
 }

@@ -1,5 +1,5 @@
-//! The state of an application that requests change: its balances, the ledger call in flight, and counts that are not
-//! recorded yet. Each step on it is pure and does not wait; `account` locks it.
+//! The part of an account that requests change: balances, the ledger call in flight, and counts that are not recorded
+//! yet. Each step is pure and does not wait. `account` has the lock.
 
 use std::num::NonZeroU32;
 
@@ -16,17 +16,17 @@ use scoregate_base::limits::{
 };
 use scoregate_store::LedgerReport;
 
-/// The state that requests change.
+/// The part of an account that requests change.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountState {
-    /// Its display name.
+    /// The display name of the application.
     name: Box<str>,
     balance: AccountBalance,
-    /// Boxed, because hardly any of a million applications has one.
+    /// Boxed, because very few of a million applications have a lease.
     lease: Option<Box<LeaseState>>,
-    /// Whether it is listed among the accounts that reserved units of grace.
+    /// Whether the account is listed among those with reserved units of grace.
     pub(crate) is_uncharged: bool,
-    /// Whether it is listed among the accounts that leased units lately.
+    /// Whether the account is listed among those that leased units recently.
     is_listed: bool,
 }
 
@@ -42,13 +42,13 @@ pub(crate) enum Charge {
         /// Status of the minute and the day.
         statuses: [LimitStatus; 2],
     },
-    /// A limit refuses the request.
+    /// The request exceeds a limit.
     Refused(LimitRule),
     /// Units or tokens must be leased first. Nothing is taken.
     Waits,
 }
 
-/// The state that an application in use has.
+/// The state that only an application in use has.
 #[derive(Clone, Debug, Default)]
 struct LeaseState {
     /// The ledger call in flight.
@@ -59,7 +59,7 @@ struct LeaseState {
     returned_units: ReturnedUnits,
     /// Requests since the last recording.
     requests: UnrecordedRequests,
-    /// The balance of a day that has not begun here.
+    /// The balance of a day that has not yet begun in this process.
     ahead: Option<BalanceAhead>,
     /// Windows of several days.
     windows: WindowState,
@@ -72,24 +72,24 @@ struct BalanceAhead {
     day: DayBalance,
 }
 
-/// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
+/// A ledger call in flight. Its value is `None` until the call ends, then `true` for success or `false` for failure.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseCall(pub(crate) watch::Receiver<Option<bool>>);
 
 impl LeaseCall {
-    /// Whether the call still runs: a call whose task is gone has ended.
+    /// Whether the call is still running. A call whose task no longer exists has ended.
     pub(crate) fn is_under_way(&self) -> bool {
         self.0.has_changed().is_ok()
     }
 }
 
-/// The day whose unit pays for a response, if any: a 304 keeps no unit.
+/// The day that is charged with a unit for a response; `None` for a 304, which costs no unit.
 pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
     (!is_unchanged).then_some(day)
 }
 
 impl AccountState {
-    /// Nothing is in flight.
+    /// A state without a ledger call in flight.
     pub(crate) fn new(name: &str, balance: AccountBalance) -> Self {
         Self {
             name: name.into(),
@@ -100,7 +100,7 @@ impl AccountState {
         }
     }
 
-    /// Its display name.
+    /// The display name of the application.
     pub(crate) fn name(&self) -> Box<str> {
         self.name.clone()
     }
@@ -112,12 +112,12 @@ impl AccountState {
         }
     }
 
-    /// Its balances.
+    /// The balances of the application.
     pub(crate) const fn balance(&self) -> AccountBalance {
         self.balance
     }
 
-    /// Decides on a request. Where several gateways share minute limits, it takes a token that this one leased.
+    /// Decides on a request. If several gateways share minute limits, it takes a token that this gateway leased.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -130,8 +130,8 @@ impl AccountState {
         self.decide(limits, gateways, now, conditional, ledger, asks)
     }
 
-    /// The verdict on a request. If there is no unit, but other gateways may have returned units, `asks` decides
-    /// whether to lease first.
+    /// The verdict on a request. If no unit is left, but other gateways may have returned some, `asks` decides whether
+    /// to lease first.
     fn decide(
         &mut self,
         limits: &Limits,
@@ -160,8 +160,8 @@ impl AccountState {
             }
         };
         self.balance = balance;
-        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a refusal by
-        // the quota is not final.
+        // Other gateways, and other applications of the owner, may have returned units since the last lease, so a
+        // refusal because of the quota is not final.
         let is_shared = spent.is_some_and(|window| window.row().scope == Scope::Owner);
         let may_gain = verdict == AdmissionVerdict::Refused(LimitRule::Day)
             && (gateways.is_some() || is_shared)
@@ -201,7 +201,7 @@ impl AccountState {
         })
     }
 
-    /// Whether the ledger has stated the windows in force.
+    /// Whether the ledger has reported the windows in force.
     pub(crate) fn knows_windows(&self) -> bool {
         self.windows().is_some_and(WindowState::is_known)
     }
@@ -212,7 +212,7 @@ impl AccountState {
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
     }
 
-    /// Applies the reply to a report, in which this process has these totals of the report's day.
+    /// Applies the reply to a report. `node` contains the totals of this process in the reply for the report's day.
     pub(crate) fn apply_to_windows(
         &mut self,
         report: &LedgerReport,
@@ -236,7 +236,7 @@ impl AccountState {
         self.lease.as_ref().map(|lease| &lease.windows)
     }
 
-    /// Decides on a request whose response is ready, and settles it. A 304 or a refusal costs no unit.
+    /// Decides on and settles a request whose response is ready. A 304 or a refusal costs no unit.
     pub(crate) fn charge(
         &mut self,
         limits: &Limits,
@@ -245,7 +245,7 @@ impl AccountState {
         is_unchanged: bool,
         is_unreachable: bool,
     ) -> Charge {
-        // A charge never waits. All decisions of the ledger are left to `admit`.
+        // A charge never waits. Only `admit` waits for decisions of the ledger.
         let ledger = LeaseAvailability::Reachable;
         // The request waits if an attempt is due. The attempt is recorded when it is made.
         let asks = |units: &mut ReturnedUnits, now| units.is_due(now);
@@ -254,7 +254,7 @@ impl AccountState {
             AdmissionStep::End(AdmissionEnd::Hold { day, supply }) => {
                 let charged = charged_day(day, is_unchanged);
                 self.settle(day, charged.is_some());
-                // A unit that was returned need not be replaced.
+                // A returned unit does not need to be replaced.
                 let runs_low = supply == UnitSupply::Low
                     && (charged.is_some() || self.runs_low(limits, now.mono));
                 (charged, runs_low)
@@ -280,9 +280,9 @@ impl AccountState {
         self.balance.day
     }
 
-    /// The balance of its day. If `today` has begun, this is a new balance with the units that were leased ahead. The
-    /// totals of a node are for a whole day, so these units must not be counted separately. Units leased under other
-    /// limits cannot be used; the next report returns them.
+    /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased
+    /// ahead. The totals of a node are for a whole day, so these units must not be counted separately. Units leased
+    /// under other limits cannot be used. The next report returns them.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
@@ -302,12 +302,12 @@ impl AccountState {
         self.day()
     }
 
-    /// Stores the balance of a day that has not begun here.
+    /// Stores the balance of a day that has not yet begun in this process.
     pub(crate) fn set_ahead(&mut self, leased_under: Limits, day: DayBalance) {
         self.lease.get_or_insert_default().ahead = Some(BalanceAhead { leased_under, day });
     }
 
-    /// Whether units of this day were leased before it begins.
+    /// Whether units of this day were leased in advance.
     pub(crate) fn is_leased_ahead(&self, day: Day) -> bool {
         self.lease
             .as_ref()
@@ -315,7 +315,7 @@ impl AccountState {
             .is_some_and(|ahead| ahead.day.day() == day)
     }
 
-    /// Takes the balance of a day that has not begun here.
+    /// Takes the balance of a day that has not yet begun in this process.
     pub(crate) fn take_ahead(&mut self) -> Option<DayBalance> {
         let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
         self.drop_unused_lease();
@@ -331,17 +331,17 @@ impl AccountState {
         self.balance.day = self.balance.day.settle(day, kept);
     }
 
-    /// Whether it owes units of this day to the ledger.
+    /// Whether the account owes units of this day to the ledger.
     pub(crate) fn owes_on(&self, today: Day) -> bool {
         self.day().on(today).owed() > 0
     }
 
-    /// Units are reserved: this total of a day is recorded as granted.
+    /// Records `total` units of a day as reserved.
     pub(crate) fn reserve(&mut self, day: Day, total: u32) {
         self.balance.day = self.balance.day.reserve(day, total);
     }
 
-    /// No unit is reserved any more.
+    /// Drops the reserved units.
     pub(crate) fn drop_reserve(&mut self) {
         self.balance.day = self.balance.day.without_reserve();
     }
@@ -387,12 +387,12 @@ impl AccountState {
         counted.unwrap_or_default()
     }
 
-    /// Marks it as listed. Returns `true` if it was not.
+    /// Marks the account as listed. Returns `true` if it was not listed.
     pub(crate) fn mark_listed(&mut self) -> bool {
         !std::mem::replace(&mut self.is_listed, true)
     }
 
-    /// Whether it remains listed, because it was used today or yesterday.
+    /// Whether the account remains listed because it was used today or yesterday.
     pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
             lease.ahead.take_if(|ahead| ahead.day.day() < today);
@@ -425,7 +425,7 @@ impl AccountState {
             Period::Calendar(_) => {
                 let windows = self.window_statuses(limits, now);
                 let found = windows.into_iter().find(|status| status.rule == rule);
-                // A rule that refuses has a known status.
+                // A rule that refuses requests has a known status.
                 found.unwrap_or_else(|| self.balance.day_status(limits, now))
             }
         }
@@ -460,7 +460,7 @@ impl AccountState {
                 && lease.ahead.is_none()
                 && lease.windows.is_unused()
         };
-        // There may be a million accounts, so an account that is not in use keeps no lease state.
+        // There may be a million accounts, so an account that is not in use has no lease state.
         self.lease.take_if(is_unused);
     }
 

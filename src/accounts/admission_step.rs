@@ -1,4 +1,4 @@
-//! The step that follows a verdict on a request. Nothing else reads verdicts of requests.
+//! The step that follows a verdict on a request. Only this module interprets verdicts.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
 pub(crate) enum AdmissionStep {
     /// Admission ends.
     End(AdmissionEnd),
-    /// More is leased, and the request decided again.
+    /// More units or tokens are leased, and then the request is decided again.
     Lease,
-    /// Units of grace are reserved, and the request decided again.
+    /// Units of grace are reserved, and then the request is decided again.
     Reserve,
     /// The request is decided again with the units that may be used without the ledger.
     WithoutLedger,
@@ -25,7 +25,7 @@ pub(crate) enum AdmissionEnd {
     Hold {
         /// The day of the unit.
         day: Day,
-        /// The supply after it.
+        /// The supply after this unit.
         supply: UnitSupply,
     },
     /// A token is taken, and no unit is available.
@@ -54,7 +54,7 @@ pub(crate) enum Shortage {
     Units,
     /// The ledger is unreachable, and this gateway has no token of the minute.
     Token {
-        /// Time until its next token.
+        /// Time until the gateway's next token.
         wait: Duration,
     },
 }

@@ -1,5 +1,6 @@
-//! The directory of known keys: key digest to application, terms and balances. A key is found by one lookup of its
-//! digest, at the same cost for ten keys or a million. Unknown keys are never added. `store` makes changes durable.
+//! The directory of known keys, which maps a key digest to an application, its terms and its balances. A key is found
+//! by a single lookup of its digest. The cost does not depend on the number of keys. Unknown keys are never added.
+//! `store` makes changes durable.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,13 +25,13 @@ use crate::accounts::terms::TermsByTier;
 words! {
     /// The reason why a key is refused. Responses do not contain it.
     pub enum KeyFault: word {
-        /// Not one key of the right form.
+        /// The request does not have exactly one well-formed key.
         Malformed = "malformed",
-        /// No application has it.
+        /// No application has the key.
         Unknown = "unknown",
-        /// It has expired.
+        /// The key has expired.
         Expired = "expired",
-        /// It was revoked.
+        /// The key was revoked.
         Revoked = "revoked",
     }
 }
@@ -38,11 +39,11 @@ words! {
 /// A known key.
 #[derive(Clone, Debug)]
 pub struct KeyLookup {
-    /// Its application.
+    /// The application of the key.
     pub account: Arc<Account>,
-    /// When it expires; `None` for never.
+    /// Time of expiry; `None` for never.
     pub expires_at: Option<Wall>,
-    /// The hour of its last use.
+    /// The hour of the last use.
     used: UseHour,
 }
 
@@ -53,39 +54,40 @@ struct DirectoryEntry {
     used: AtomicU32,
 }
 
-/// Expiry of a key; [`NEVER`] for none. A single number, since there may be a million of them.
+/// Expiry of a key; [`NEVER`] for none. A single number saves memory, because there may be a million keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeyExpiry(Wall);
 
 const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
-/// The expiry of a revoked key: it stays revoked, regardless of the wall clock.
+/// The expiry of a revoked key. With this value, the key stays revoked regardless of the wall clock.
 const REVOKED: Wall = Wall::from_seconds(0);
 
-/// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and cheap.
+/// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and is cheap to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UseHour(u32);
 
-/// All known keys, by digest. Its lists are consistent after every step, so a panic cannot leave a list half changed.
+/// All known keys, by digest. The lists are consistent after every step, so a panic cannot leave a list half changed.
 #[derive(Debug, Default)]
 pub struct KeyDirectory {
-    /// Whether it has the changes that other gateways made.
+    /// Whether the directory has the changes that other gateways made.
     pub freshness: Arc<KeyFreshness>,
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
-    /// Expiry of the keys that a sweep removed, so that operators can see why they are refused.
+    /// Expiry of the keys that a sweep removed, so that operators can see why these keys are refused.
     ended: DashMap<Digest, Wall, BuildHasherDefault<DigestHasher>>,
-    /// Keys whose hour of last use changed, with at most one entry per key and hour.
+    /// Keys whose hour of last use changed, at most one entry per key and hour.
     used: Mutex<BTreeSet<KeyUse>>,
-    /// Keys that expire, by expiry, so that a sweep visits only these. A key whose expiry changed is listed twice.
+    /// Keys that expire, by expiry, so that a sweep visits only keys that are due. A key whose expiry changed is listed
+    /// twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
-    /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
-    /// to a new account.
+    /// Accounts without known keys whose units of the day must be kept. Otherwise a new account would get these units
+    /// from the ledger as unspent.
     without_keys: Mutex<HashMap<ApplicationId, Arc<Account>>>,
-    /// Accounts with changed terms, and the units that they have to return.
+    /// Accounts with changed terms, and the number of units that they have to return.
     with_changed_terms: Mutex<Vec<(Arc<Account>, u32)>>,
 }
 
-/// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so clients cannot choose
-/// their slots.
+/// Digests are uniformly distributed, so the first bytes of a digest are its hash. Only digests of issued keys are
+/// stored, so clients cannot choose their slots.
 #[derive(Default)]
 pub(crate) struct DigestHasher(u64);
 
@@ -104,7 +106,7 @@ impl Hasher for DigestHasher {
 }
 
 impl KeyDirectory {
-    /// An empty directory of keys that other gateways change too.
+    /// An empty directory for keys that other gateways also change.
     pub fn shared(freshness: KeyFreshness) -> Self {
         Self {
             freshness: Arc::new(freshness),
@@ -145,7 +147,7 @@ impl KeyDirectory {
         })
     }
 
-    /// Records the use of a key. It does work only once per key and hour.
+    /// Records the use of a key, at most once per key and hour.
     pub(crate) fn mark_used(&self, digest: &Digest, found: &KeyLookup, now: Wall) {
         let hour = UseHour::of(now);
         if hour <= found.used {
@@ -154,7 +156,7 @@ impl KeyDirectory {
         let before = self
             .entries
             .get(digest)
-            // Of concurrent first requests of an hour, exactly one sees the older value and lists the use.
+            // If the first requests of an hour are concurrent, exactly one sees the older value and lists the use.
             .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let application = found.account.id;
@@ -182,7 +184,7 @@ impl KeyDirectory {
         taken
     }
 
-    /// Returns uses that could not be stored, for another attempt.
+    /// Puts back uses that could not be stored, for another attempt.
     pub(crate) fn put_used_back(&self, uses: Vec<KeyUse>) {
         self.used.lock().extend(uses);
     }
@@ -197,7 +199,7 @@ impl KeyDirectory {
         self.entries.is_empty()
     }
 
-    /// Applies an application from the store: adds and removes its keys, changes its terms, keeps its balances. Returns
+    /// Applies an application from the store: adds and removes keys, changes the terms, and keeps the balances. Returns
     /// `false` if its tier is not configured; its keys are then unknown.
     pub fn apply(&self, stored: &StoredApplication, terms: &TermsByTier, day: Day) -> bool {
         let Some(terms) = terms.of(&stored.tier, stored.own) else {
@@ -230,7 +232,7 @@ impl KeyDirectory {
         true
     }
 
-    /// Opens the day of an application again if this process used nothing of it.
+    /// Reopens the day of an application if this process has used none of its units.
     pub(crate) fn reopen_unused(&self, stored: &StoredApplication, day: Day) {
         let known = stored.keys.iter().find_map(|key| self.find(&key.digest));
         if let Some(found) = known {
@@ -248,7 +250,7 @@ impl KeyDirectory {
         std::mem::take(&mut *self.with_changed_terms.lock())
     }
 
-    /// Revokes all other keys, because they are no longer stored.
+    /// Revokes all keys that are no longer stored.
     pub fn revoke_all_except(&self, stored: &HashSet<Digest>) {
         for mut entry in self
             .entries
@@ -318,18 +320,18 @@ impl KeyDirectory {
         self.without_keys
             .lock()
             .retain(|_, account| !account.can_be_dropped(now));
-        // Their accounts are still in use, so a later sweep visits them again.
+        // The accounts of these keys are still in use, so a later sweep visits the keys again.
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
         self.by_expiry.lock().append(&mut waiting);
     }
 
-    /// Number of keys that a later sweep visits.
+    /// Number of keys that a later sweep will visit.
     #[cfg(test)]
     pub(crate) fn expiring(&self) -> usize {
         self.by_expiry.lock().len()
     }
 
-    /// Applications with a key that were used on this day.
+    /// Applications that have a key and were used on this day.
     pub(crate) fn used_on(&self, day: Day) -> Vec<Arc<Account>> {
         let mut used: Vec<_> = self
             .entries
@@ -342,15 +344,15 @@ impl KeyDirectory {
         used
     }
 
-    /// Takes all leased and unspent units out of the accounts. Returns the reports that return them to the ledger, and
-    /// their number.
+    /// Takes all leased and unspent units out of the accounts. Returns the reports that return these units to the
+    /// ledger, and the number of units.
     pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
-        // Their units can no longer be used, and the ledger may not know it yet.
+        // The units of these accounts can no longer be used, and the ledger may not know this yet.
         let changed = self.take_changed();
         let mut units = changed.iter().map(|(_, units)| units).sum();
         let mut changed: HashSet<ApplicationId> =
             changed.iter().map(|(account, _)| account.id).collect();
-        // Such an account may still have units of the day.
+        // An account without keys may still have units of the day.
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let mut reports = Vec::new();
@@ -362,8 +364,8 @@ impl KeyDirectory {
     }
 }
 
-/// Takes the leased and unspent units out of an account. Returns the number of units of today. `is_changed` states that
-/// the ledger may not know today's totals.
+/// Takes the leased and unspent units out of an account. Returns the number of units of today. If `is_changed`, the
+/// ledger may not know today's totals.
 fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
     let mut state = account.state();
     if let Some(ahead) = state.take_ahead()

@@ -1,5 +1,5 @@
-//! Whether the key directory has the changes that other gateways made. After a pause of the process, or once the store is
-//! reachable again, requests wait until it has.
+//! Whether the key directory has the changes that other gateways made. After a pause of the process, or once the store
+//! is reachable again, requests wait until the directory has these changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,22 +11,22 @@ use scoregate_base::clock::{Clock, Mono, Now, Wall};
 /// The change feed is read every second. An older reading means that the process was paused or the store is
 /// unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
-/// Maximum wait of a request for the next reading, and maximum duration of a reading until it counts as failed.
-/// Together with the interval of readings it is less than [`MAX_READING_AGE`], so no request waits for a store that
-/// became unreachable.
+/// Maximum time that a request waits for the next reading, and the timeout of a reading. This timeout plus the interval
+/// of readings is less than [`MAX_READING_AGE`], so no request waits for a store that has become unreachable.
 pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Changes of keys may be missing for longer than allowed.
+/// Key changes may have been missing for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("changes of keys were last read too long ago")]
 pub struct KeysOutdated;
 
-/// The time of the last reading of a shared store's change feed. By default no store is shared, and nothing is missing.
+/// The time of the last reading of a shared store's change feed. The default is for a store that is not shared, so no
+/// changes are missing.
 #[derive(Debug, Default)]
 pub struct KeyFreshness {
     is_shared: bool,
-    /// When the last complete reading began, in monotonic time and in wall time, which continues while the machine is
-    /// suspended.
+    /// The time when the last complete reading began, in monotonic time and in wall time. Wall time continues while the
+    /// machine is suspended.
     mono: AtomicU64,
     wall: AtomicU64,
     /// Changes may be missing until the feed is read again.
@@ -57,21 +57,21 @@ impl KeyFreshness {
         }
     }
 
-    /// Waits until the directory has all changes made before `now`, unless it certainly has the changes up to a few
-    /// seconds earlier, or the store is unreachable.
+    /// Waits until the directory has all changes made before `now`. Does not wait if the last reading is recent or if
+    /// the store is unreachable.
     pub(crate) async fn ensure(&self, clock: &Clock, now: Now) -> Result<(), KeysOutdated> {
         if self.is_current(now) {
             return Ok(());
         }
         let mut attempts = self.attempt.subscribe();
         let newest = *attempts.borrow();
-        // After a failed attempt the store is unreachable, and a wait would not help.
+        // After a failed attempt, the store is unreachable, and waiting would not help.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
             let is_newer =
                 |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
-            // A timeout is not an error: the age is checked next.
+            // A timeout is not an error, because the age is checked next.
             drop(
                 clock
                     .within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer))
@@ -90,7 +90,8 @@ impl KeyFreshness {
             || self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
     }
 
-    /// The directory was loaded from a local copy that was complete at `read_at`. Requests do not wait for the store.
+    /// Records that the directory was loaded from a local copy that was complete at `read_at`. Requests do not wait for
+    /// the store.
     pub(crate) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
@@ -133,8 +134,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
-            // The times are stored before the flag of the copy, which is read first. A demand for a reading that
-            // arrived after this reading began is cleared too; the next report of outdated terms repeats it.
+            // The times are stored before the flag of the copy, which is read first. A requested reading that was
+            // requested after this reading began is also cleared. The next report of outdated terms requests it again.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);
@@ -147,7 +148,8 @@ impl KeyFreshness {
         });
     }
 
-    /// Changes are missing, or may be after the store was unreachable: requests wait for the next reading.
+    /// Makes requests wait for the next reading, because changes are missing or, after the store was unreachable, may
+    /// be missing.
     pub(crate) fn require_reading(&self) {
         if self.is_shared {
             self.must_read.store(true, Ordering::Relaxed);

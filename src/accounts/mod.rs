@@ -1,6 +1,6 @@
 //! Known keys and their applications: directory, terms and balances.
 //!
-//! Durability is the job of `store`; the arithmetic of limits is in `limits`. Units come from `quota`, changes from
+//! `store` makes changes durable. The arithmetic of limits is in `limits`. Units come from `quota`, and changes from
 //! `registry`.
 
 mod account;

@@ -13,15 +13,15 @@ use scoregate_store::{AssumedTerms, NoticeTier, notice_kinds};
 /// The terms of an application, shared by all applications of a tier without individual limits.
 #[derive(Debug)]
 pub struct Terms {
-    /// Index of its tier.
+    /// Index of the tier.
     pub tier: TierIndex,
-    /// Name of its tier.
+    /// Name of the tier.
     pub tier_name: Arc<str>,
-    /// Limits that override the tier's.
+    /// Limits that override the limits of the tier.
     pub own: OwnLimits,
-    /// Its entitlements.
+    /// The entitlements of the application.
     pub rights: Rights,
-    /// Its limits of requests.
+    /// The request limits.
     pub limits: Limits,
     /// The `RateLimit-Policy` header of minute and day.
     pub policy: HeaderValue,
@@ -79,7 +79,7 @@ impl TermsByTier {
         )))
     }
 
-    /// The tiers and whether they are paid, which decides the default notices to owners.
+    /// The tiers and whether they are paid, which determines the default notices to owners.
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         let tier = |terms: &Arc<Terms>| NoticeTier {
             name: Arc::clone(&terms.tier_name),
@@ -96,7 +96,7 @@ impl TermsByTier {
 }
 
 /// Units that may be delivered without a lease while the ledger is unreachable: one hundredth of the daily quota of a
-/// paid tier. With several gateways on one ledger, each would get its share.
+/// paid tier. If several gateways use one ledger, each gets a share.
 fn grace(rights: Rights, day: u32) -> u32 {
     if rights.is_paid() { day / 100 } else { 0 }
 }
@@ -128,8 +128,8 @@ impl Terms {
         }
     }
 
-    /// The `RateLimit-Policy` header of a day, with the windows that contain it. Their lengths differ. Limits of owners are in
-    /// force only if their status is `known`.
+    /// The `RateLimit-Policy` header of a day, with the windows that contain the day. Windows of a kind differ in
+    /// length. Limits of owners are in force only if their status is `known`.
     pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
         let mut policy = self.policy.as_bytes().to_vec();
         for CalendarQuota { window, quota } in self.limits.calendar.around(day) {
@@ -144,7 +144,7 @@ impl Terms {
         HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII")
     }
 
-    /// The terms that its reports to the ledger assume.
+    /// The terms that reports to the ledger assume.
     pub(crate) fn assumed(&self) -> AssumedTerms {
         AssumedTerms {
             tier: Arc::clone(&self.tier_name),

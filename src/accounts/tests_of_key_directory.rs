@@ -90,7 +90,7 @@ fn a_sweep_visits_expired_keys_only() {
         key.expires_at = Some(Wall::from_seconds(seconds));
     }
     key_directory.apply(&by_expiry, &terms, Day::default());
-    // With a new expiry, it is not visited at the old one.
+    // A key with a new expiry is not visited at its old expiry.
     by_expiry.keys[1].expires_at = Some(Wall::from_seconds(30));
     key_directory.apply(&by_expiry, &terms, Day::default());
     for (now, left, listed) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
@@ -120,7 +120,7 @@ fn last_key_of_an_application_is_removed_only_without_loss() {
     let granted = state.day().grant(DAY, 5, 0, 5);
     state.set_day(granted);
     drop(state);
-    // A request in flight holds one more reference to the account: that makes no difference.
+    // A request in flight holds another reference to the account. This makes no difference.
     key_directory.sweep(now);
     assert_eq!(key_directory.len(), 1);
     assert_eq!(key_directory.drain().1, 5);

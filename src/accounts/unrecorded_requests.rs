@@ -1,7 +1,9 @@
-//! Requests of one account that were counted but not yet taken by `request_counter`, and their evidence of its use.
+//! Requests of one account that were counted but not yet taken by `request_counter`, and the evidence in these requests
+//! of how the account is used.
 //!
-//! A list instead of an array of all endpoints and outcomes: most applications use a few, and a million of them must fit into
-//! memory. Days are entries too, so a request that was in flight at midnight counts on the day on which it began.
+//! This is a list, not an array of all endpoints and outcomes, because most applications use only a few, and a million
+//! applications must fit into memory. Entries include the day, so a request that was in flight at midnight counts on
+//! the day on which it began.
 
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::evidence::{DocumentMark, HourEvidence, Origin};
@@ -24,10 +26,10 @@ pub(crate) struct RequestKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentUse {
     pub(crate) mark: DocumentMark,
-    /// Size of its body.
+    /// Size of the body.
     pub(crate) bytes: u32,
     pub(crate) is_conditional: bool,
-    /// Whether the answer is a 304.
+    /// Whether the response is a 304.
     pub(crate) is_unchanged: bool,
 }
 
@@ -36,9 +38,9 @@ pub(crate) struct DocumentUse {
 pub(crate) struct CountedRequest {
     pub(crate) kind: RequestKind,
     pub(crate) document: Option<DocumentUse>,
-    /// Whether it waited for the backend.
+    /// Whether the request waited for the backend.
     pub(crate) waited: bool,
-    /// When it ended.
+    /// The time when the request ended.
     pub(crate) at: Now,
 }
 
@@ -56,7 +58,7 @@ pub(crate) struct KindCount {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnrecordedRequests {
     counts: Vec<KindCount>,
-    /// Evidence by hour. Nearly always there is one hour, so the list reserves no space for more.
+    /// Evidence by hour. There is nearly always one hour, so the list reserves no space for more.
     evidence: Vec<HourEvidence>,
 }
 
@@ -145,7 +147,7 @@ impl UnrecordedRequests {
         self.counts.is_empty()
     }
 
-    /// Whether it can be dropped.
+    /// Whether the value can be dropped.
     pub(crate) const fn is_unused(&self) -> bool {
         self.counts.is_empty() && self.evidence.is_empty()
     }

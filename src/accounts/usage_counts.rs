@@ -18,11 +18,11 @@ pub struct RequestCounts {
     pub waited: u64,
     /// 304 responses.
     pub unchanged: u64,
-    /// Refused by a limit.
+    /// Requests refused because of a limit.
     pub limited: u64,
-    /// Refused for another error of the caller.
+    /// Requests refused because of another error of the caller.
     pub client_errors: u64,
-    /// The gateway or the backend failed.
+    /// Requests for which the gateway or the backend failed.
     pub failed: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct CountedRequests {
     pub today: RequestCounts,
     /// In the last full minute.
     pub last_minute: RequestCounts,
-    /// Upper bound of the requests before tracking began.
+    /// Upper bound of the number of requests before tracking began.
     pub missed: u64,
 }
 
@@ -90,7 +90,7 @@ impl UsageCounts {
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
         self.today.add(more);
-        // Counts do not arrive in the order of their minutes, so the previous minute may still grow.
+        // Counts do not arrive in the order of their minutes, so the count of the previous minute may still grow.
         if minute == self.minute {
             self.this_minute.add(more);
         } else if minute + 1 == self.minute {
@@ -106,7 +106,7 @@ impl UsageCounts {
         }
     }
 
-    /// The counts, of which up to `overestimate` requests were not tracked.
+    /// The counts. Up to `overestimate` requests were not tracked.
     pub(crate) fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
         let last_minute = self.last_full_minute(minute_of(now.mono));
         CountedRequests {
@@ -117,7 +117,7 @@ impl UsageCounts {
     }
 }
 
-/// The number of a minute, by monotonic time, which clock steps do not move.
+/// The number of a minute in monotonic time, which clock steps do not affect.
 #[inline]
 pub(crate) const fn minute_of(at: Mono) -> u64 {
     at.nanos() / NANOS_A_MINUTE

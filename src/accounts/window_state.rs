@@ -10,7 +10,7 @@ use scoregate_store::LedgerReport;
 /// The windows of an account in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowState {
-    /// The balances of the current windows, once the ledger has stated them.
+    /// The balances of the current windows, once the ledger has reported them.
     known: Option<Vec<WindowBalance>>,
     /// Yesterday.
     ended: Option<EndedDay>,
@@ -20,17 +20,17 @@ pub(super) struct WindowState {
 #[derive(Clone, Copy, Debug)]
 struct EndedDay {
     day: DayBalance,
-    /// Whether their return was reported to the ledger.
+    /// Whether the return of the unspent units was reported to the ledger.
     is_reported: bool,
 }
 
 impl WindowState {
-    /// Whether it can be dropped without loss.
+    /// Whether the state can be dropped without loss.
     pub(super) const fn is_unused(&self) -> bool {
         self.known.is_none() && self.ended.is_none()
     }
 
-    /// Whether the ledger has stated the windows in force.
+    /// Whether the ledger has reported the windows in force.
     pub(super) const fn is_known(&self) -> bool {
         self.known.is_some()
     }
@@ -46,7 +46,7 @@ impl WindowState {
         windows.filter_map(status).collect()
     }
 
-    /// Units granted in a window to all gateways, if that is known. `today` is the balance of the present day.
+    /// Units granted in a window to all gateways, if known. `today` is the balance of the current day.
     pub(super) fn granted(
         &self,
         window: Window,
@@ -65,13 +65,13 @@ impl WindowState {
             if before == window {
                 return Some(if is_later { known.after(day) } else { *known });
             }
-            // The previous window is known, so this window has begun since.
+            // The previous window is known, so this window has begun in the meantime.
             let follows = before.rule == window.rule && before.end == window.start;
             (follows && is_later).then(|| WindowBalance::begun(window))
         })
     }
 
-    /// Units that the ledger may still grant in all windows, as far as known.
+    /// Units that the ledger may still grant in all windows, as far as is known.
     pub(super) fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
         let unleased = |limit: CalendarQuota| {
             let balance = self.balance(limit.window, day, day.day())?;
@@ -81,7 +81,8 @@ impl WindowState {
         windows.filter_map(unleased).min().unwrap_or(u32::MAX)
     }
 
-    /// Applies the reply to a report that named windows, in which this process has these totals of the report's day.
+    /// Applies the reply to a report that named windows. `node` contains the totals of this process in the reply for
+    /// the report's day.
     pub(super) fn apply(
         &mut self,
         report: &LedgerReport,
@@ -90,7 +91,7 @@ impl WindowState {
         windows: &[WindowUnits],
     ) {
         let contain_today = |limit: &CalendarQuota| limit.window.contains(day.day());
-        // A report that returns units of yesterday may name windows that have ended since.
+        // A report that returns units of yesterday may name windows that have ended in the meantime.
         if report.windows.is_empty() || !report.windows.iter().all(contain_today) {
             return;
         }
@@ -103,7 +104,7 @@ impl WindowState {
         self.known = Some(known.collect());
     }
 
-    /// Begins another day. Unspent units of `ended` are returned, so that longer windows keep them.
+    /// Starts a new day. Unspent units of `ended` are returned, so that longer windows keep them.
     pub(super) fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
         if self.is_known() {
             let windows = limits.calendar.around(today);
@@ -124,7 +125,7 @@ impl WindowState {
         Some(ended.day)
     }
 
-    /// Records that the ledger applied a report about a day that has ended. Units that it granted then must also be
+    /// Records that the ledger applied a report about a day that has ended. Units granted in its reply must also be
     /// returned.
     pub(super) fn apply_ended(&mut self, report: &LedgerReport, node: NodeTotals, granted: u64) {
         let of_report = |ended: &&mut EndedDay| ended.day.day() == report.day;

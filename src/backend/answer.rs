@@ -1,4 +1,4 @@
-//! Answers a request by a lookup in the current snapshot, even while the next one is computed. Connections are in
+//! Answers requests by lookups in the current snapshot, even while the next one is computed. Connections are handled in
 //! `serve`.
 
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// Snapshots are hourly. If more time is left until the next one, the clock was set back, and `max-age` must not follow it.
+/// Maximum `max-age`. Snapshots are hourly. If the next one seems further away, the clock was set back, and `max-age`
+/// must not become longer.
 const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The backend as an HTTP service.
@@ -36,7 +37,7 @@ pub struct BackendServer {
 }
 
 impl BackendServer {
-    /// Answers from `scoring` with the time of `clock`. `license` is the attribution notice in every response.
+    /// A server for the data of `scoring`, which uses `clock`. `license` is the attribution notice in every response.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
         let responses = SnapshotResponses::new(license);
         Self {
@@ -55,7 +56,7 @@ impl BackendServer {
         &self.scoring
     }
 
-    /// Makes a new snapshot if an hour or an import is missing in the current one. Computes for a while: not on a
+    /// Makes a new snapshot if the current one lacks an hour or an import. This takes a while, so it must not run on a
     /// serving thread.
     pub(super) fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
         let change = self.scoring.check(now)?;
@@ -127,7 +128,7 @@ impl BackendServer {
     }
 }
 
-/// Whether the caller's copy is current. A date counts only without a tag, as in RFC 9110.
+/// Whether the caller's copy is current. A date counts only if there is no tag, as in RFC 9110.
 fn is_not_modified(headers: &HeaderMap, prepared: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return is_current(headers, &prepared.etag);
@@ -138,7 +139,8 @@ fn is_not_modified(headers: &HeaderMap, prepared: &SnapshotResponse) -> bool {
     since.is_some_and(|since| prepared.dated <= since)
 }
 
-/// `max-age` until the next snapshot, rounded up so that clients do not return too early; zero once that is overdue.
+/// `max-age` until the next snapshot, rounded up so that clients do not return too early; `no-cache` once the snapshot
+/// is overdue.
 fn cache_control(next_refresh: Wall, now: Wall) -> HeaderValue {
     if next_refresh <= now {
         return HeaderValue::from_static("no-cache");
@@ -156,7 +158,7 @@ fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {
     uncached(refusal.row().status, JSON, refusal.body())
 }
 
-/// A response about this moment, not to be stored.
+/// A response that must not be stored, because it applies only now.
 fn uncached(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
     let mut response = Response::new(BodyParts::one(body));
     *response.status_mut() = status;

@@ -1,14 +1,14 @@
 //! Error responses, in the format of the API.
 //!
-//! The body is like the body of the gateway's errors, without the parts that only a gateway knows: limits, request
-//! id, docs page.
+//! The body is like that of the gateway's errors, but without the parts that only a gateway knows: limits, request id
+//! and docs page.
 
 use bytes::Bytes;
 
 use scoregate_base::routes::codes::{CodeRow, ErrorCode};
 use scoregate_base::routes::{BadParam, ErrorBody};
 
-/// The reason of an error response.
+/// The reason for an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BackendRefusal {
     /// The method is not supported.
@@ -22,7 +22,7 @@ pub(super) enum BackendRefusal {
 }
 
 impl BackendRefusal {
-    /// The row of its code.
+    /// The row of the error code.
     pub(super) fn row(&self) -> &'static CodeRow {
         let code = match self {
             Self::Method => ErrorCode::MethodNotAllowed,

@@ -1,7 +1,7 @@
-//! Accepts connections until shutdown, then lets open ones finish.
+//! Accepts connections until shutdown, then lets open connections finish.
 //!
-//! Every connection ends: an idle one after [`HEAD_TIMEOUT`], any other, even one that does not read its responses, after
-//! [`MAX_CONNECTION_AGE`].
+//! Every connection ends: an idle connection after [`HEAD_TIMEOUT`], any other connection after [`MAX_CONNECTION_AGE`],
+//! even if the client does not read its responses.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use scoregate_scoring::{SnapshotUpdater, UpdateSnapshot};
 
 use super::answer::BackendServer;
 
-/// Timeout for a request head, from the last response or from the start of the connection: longer than a gateway's
-/// idle timeout, so that the gateway closes first.
+/// Timeout for a request head, measured from the last response or from the start of the connection. It is longer than
+/// the idle timeout of a gateway, so that the gateway closes the connection first.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum connection age.
 const MAX_CONNECTION_AGE: Duration = Duration::from_mins(10);
-/// Maximum time of a response in progress when its connection has to end.
+/// Time limit for a response in progress when its connection has to end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Far more than a gateway sends.
+/// Maximum size of a request head. A gateway sends far less.
 const MAX_HEAD_BYTES: usize = 32_768;
 const MAX_HEADERS: usize = 64;
 
-/// Serves `listener`, and keeps the snapshot current, until `stop`. Has at most `max_connections` open; others wait
-/// in the kernel's queue.
+/// Serves `listener` and keeps the snapshot current until `stop`. At most `max_connections` are open. Others wait in
+/// the queue of the kernel.
 pub async fn serve(
     listener: TcpListener,
     backend: Arc<BackendServer>,
@@ -44,7 +44,7 @@ pub async fn serve(
     let tasks = TaskTracker::new();
     let checked = Arc::clone(&backend);
     let check: UpdateSnapshot = Arc::new(move |now| checked.check(now));
-    // Imports cannot notify this process, so it polls for them.
+    // Imports cannot notify this process, so the process polls for them.
     let (updater, _) = SnapshotUpdater::new(
         Arc::clone(backend.scoring()),
         check,
@@ -74,7 +74,7 @@ pub async fn serve(
     }
     drop(listener);
     tasks.close();
-    // Each connection has a maximum age, so this ends.
+    // Each connection has a maximum age, so this wait ends.
     tasks.wait().await;
 }
 
@@ -83,14 +83,14 @@ async fn update_snapshots(mut updater: SnapshotUpdater, stop: CancellationToken)
     while stop.run_until_cancelled(updater.next()).await.is_some() {}
 }
 
-/// Serves a connection until it ends. It holds its slot meanwhile.
+/// Serves a connection until it ends, and holds the slot until then.
 async fn serve_connection(
     stream: TcpStream,
     slot: OwnedSemaphorePermit,
     backend: Arc<BackendServer>,
     stop: CancellationToken,
 ) {
-    // Else the end of a response of over 64 KB waits for an acknowledgement, which clients delay by 40 ms.
+    // Otherwise the end of a response over 64 KB would wait for an acknowledgement, which clients delay by 40 ms.
     if stream.set_nodelay(true).is_err() {
         return; // fails only if the socket is gone
     }

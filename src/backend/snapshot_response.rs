@@ -1,8 +1,8 @@
-//! A prepared response: envelope, tag and date, built once and kept while its data stays the same.
+//! Prepared responses. Envelope, tag and date are built once and kept until the data changes.
 //!
-//! The tag is strong, so it changes with any byte, the date in the envelope included. A refresh with equal data
-//! therefore keeps the whole response, and conditional requests get a 304. Bodies are not compressed: a gateway
-//! requests them uncompressed, so that no small response can expand into a large one.
+//! The tag is strong, so it changes with any byte, including the date in the envelope. A refresh that does not change
+//! the data therefore keeps the whole response, and conditional requests get a 304. Bodies are not compressed, because
+//! a gateway requests them uncompressed: a small response must not be able to expand into a large one.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,26 +25,26 @@ use scoregate_scoring::Answer;
 /// A prepared response.
 #[derive(Debug)]
 pub(super) struct SnapshotResponse {
-    /// The tag of its data in the snapshot.
+    /// The tag of the data in the snapshot.
     data_tag: Arc<str>,
     opening: Bytes,
     data: Bytes,
-    /// The snapshot in which its data first appeared.
+    /// The time of the snapshot in which the data first appeared.
     pub(super) dated: Wall,
-    /// The strong entity tag of all its bytes.
+    /// The strong entity tag of all bytes.
     pub(super) etag: HeaderValue,
     /// The date, as a header.
     pub(super) last_modified: HeaderValue,
 }
 
-/// Responses that were requested: at most one per possible request.
+/// Responses that were requested, at most one per possible request.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotResponses {
     license: String,
     by_key: DashMap<DocumentKey, Arc<SnapshotResponse>>,
 }
 
-/// A body in up to three parts, which share their bytes.
+/// A body in up to three parts, whose bytes are shared.
 #[derive(Debug)]
 pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
 

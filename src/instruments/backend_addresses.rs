@@ -7,7 +7,7 @@ use scoregate_observe::telemetry::metrics::{
     Counter, MetricFamily, MetricLabel, MetricsRegistry, flag_value,
 };
 
-/// Metric handles for the addresses of the backend, in their order.
+/// Metric handles for the addresses of the backend, in the configured order.
 pub(crate) struct AddressMetrics {
     requests: MetricFamily<Counter, AddressLabel>,
     failures: MetricFamily<Counter, AddressLabel>,

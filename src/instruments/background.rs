@@ -1,4 +1,5 @@
-//! Label values for background work: results of upstream requests and store calls, and movements of quota units.
+//! Label values for background work: results of upstream requests and shared fetches, store operations, and quota
+//! units.
 
 use crate::upstream::UpstreamFailure;
 use scoregate_observe::telemetry::metrics::metric_label;
@@ -29,7 +30,7 @@ metric_label! {
 }
 
 metric_label! {
-    /// A movement of daily quota units.
+    /// A use of daily quota units.
     pub(crate) enum UnitUse: "use" {
         Leased = "leased",
         Delivered = "delivered",
@@ -70,7 +71,7 @@ impl FetchEnd {
         !matches!(self, Self::CircuitOpen | Self::QueueFull)
     }
 
-    /// The label of a failure.
+    /// The label value of a failure.
     pub(crate) fn of(failure: &UpstreamFailure) -> Self {
         match failure {
             UpstreamFailure::Unreachable(_) => Self::Unreachable,

@@ -1,4 +1,4 @@
-//! Metric handles for the limit of concurrent requests.
+//! Metric handles for the limit on concurrent requests.
 
 use metrics::{Counter, Gauge};
 
@@ -8,7 +8,7 @@ use super::labels::PoolLabel;
 use super::metric_handles::metric_handles;
 
 metric_handles! {
-    /// Metric handles for the pools of slots for requests.
+    /// Metric handles for the pools of concurrency slots.
     pub struct CapacityInstruments;
     pub fn new(registry);
 
@@ -19,7 +19,7 @@ metric_handles! {
 }
 
 impl CapacityInstruments {
-    /// Sets the slots in use of a pool.
+    /// Sets the number of slots in use in a pool.
     pub(crate) fn slots_in_use(&self, pool: PoolLabel, in_use: usize) {
         if let Some(gauge) = self.slots_in_use.of(pool) {
             gauge.set(number_value(in_use as u64));

@@ -12,7 +12,8 @@ use super::background::{FetchEnd, SharedFetchEnd};
 use super::metric_handles::metric_handles;
 
 metric_handles! {
-    /// Metric handles for documents and the backend. `addresses` are the addresses of the backend, in their order.
+    /// Metric handles for documents and the backend. `addresses` are the addresses of the backend, in the configured
+    /// order.
     pub struct DocumentInstruments;
     pub fn new(registry, addresses: &[String]);
 
@@ -46,7 +47,7 @@ impl DocumentInstruments {
             .record(u32::try_from(waiters).unwrap_or(u32::MAX));
     }
 
-    /// Sets the state of circuit breaker and queue.
+    /// Sets the state of the circuit breaker and the queue.
     pub(crate) fn upstream(&self, status: &ProtectionStatus) {
         self.addresses.set(status);
         self.upstream_retries.absolute(status.retries);
@@ -58,7 +59,7 @@ impl DocumentInstruments {
         });
     }
 
-    /// Sets how long the next refresh is overdue, or the time until it is due.
+    /// Sets how long the next refresh is overdue and the time until it is due.
     pub(crate) fn next_refresh(&self, overdue: Duration, remaining: Duration) {
         self.refresh_overdue.set(overdue.as_secs_f64());
         self.next_refresh.set(remaining.as_secs_f64());

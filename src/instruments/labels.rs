@@ -1,4 +1,4 @@
-//! Label values that classify requests: closed sets, each with its index.
+//! Label values that classify requests. Each set is closed, and each value has an index.
 
 use http::StatusCode;
 
@@ -28,7 +28,7 @@ metric_label! {
     }
 }
 
-/// A configured tier, or none.
+/// A configured tier, or no tier.
 #[derive(Clone, Copy)]
 pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
@@ -54,7 +54,7 @@ impl StatusClass {
 impl RequestSubject {
     const OTHERS: [Self; 3] = [Self::Page, Self::Options, Self::Nothing];
 
-    /// The label values with these endpoints, in the order of their indexes.
+    /// The label values for these endpoints, ordered by index.
     pub(super) fn words(endpoints: &EndpointTable) -> Vec<String> {
         let all = endpoints
             .iter()
@@ -100,7 +100,7 @@ impl MetricLabel for RequestSubject {
 impl MetricLabel for TierLabel {
     const NAME: &'static str = "tier";
     fn index(self) -> usize {
-        // `none` is first; `TierIndex` counts the configured tiers.
+        // `none` is first, and `TierIndex` counts only the configured tiers.
         self.0.map_or(0, |tier| tier.0 + 1)
     }
 }

@@ -1,17 +1,17 @@
-//! The outcomes of reports of leaked keys.
+//! Label values for reports of leaked keys.
 
 use scoregate_observe::telemetry::metrics::metric_label;
 
 metric_label! {
-    /// The result of a report of a token as a leaked key.
+    /// The result of a report that a token is a leaked key.
     pub enum LeakOutcome: "result" {
-        /// The key was revoked, or its expiry is set.
+        /// The key was revoked, or its expiry was set.
         Changed = "changed",
-        /// All its places were reported before.
+        /// All places of the key were reported before.
         Repeated = "repeated",
-        /// It has the form of a key, and is none.
+        /// The token has the form of a key, but no such key exists.
         Unknown = "unknown",
-        /// It has another form.
+        /// The token does not have the form of a key.
         Foreign = "foreign",
     }
 }

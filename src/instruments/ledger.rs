@@ -1,4 +1,4 @@
-//! Metric handles for the ledger of units.
+//! Metric handles for the ledger.
 
 use metrics::{Counter, Gauge};
 
@@ -9,7 +9,7 @@ use super::metric_handles::metric_handles;
 use super::store::StoreInstruments;
 
 metric_handles! {
-    /// Metric handles for units of quotas.
+    /// Metric handles for quota units.
     pub struct LedgerInstruments;
     pub fn new(registry);
 
@@ -19,7 +19,7 @@ metric_handles! {
     pub(crate) while_unreachable: MetricFamily<Counter, UnreachableDecision> = counters "scoregate_ledger_unreachable_decisions_total",
     /// Requests that wait for a lease.
     pub(crate) lease_waits: Counter = counter "scoregate_lease_waits_total",
-    /// Operations of the ledger are operations of the store.
+    /// Handles of the store, because operations of the ledger are operations of the store.
     pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 

@@ -15,13 +15,13 @@ use super::store::StoreInstruments;
 metric_label! {
     /// The result of an attempt to send an email.
     pub(crate) enum MailResult: "result" {
-        /// The server accepted it.
+        /// The server accepted the email.
         Sent = "sent",
-        /// It will never be accepted, and was removed.
+        /// The email was removed, because it will never be accepted.
         Refused = "refused",
-        /// It is sent again later.
+        /// The email will be sent again later.
         Retried = "retried",
-        /// It was removed because it was no longer useful.
+        /// The email was removed, because it had expired.
         Expired = "expired",
     }
 }
@@ -35,7 +35,7 @@ metric_handles! {
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
-    /// The mail queue is in the store.
+    /// Handles of the store, which contains the mail queue.
     pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 

@@ -1,4 +1,4 @@
-//! Metrics of the service for language models.
+//! Metrics of the MCP endpoint.
 
 use metrics::Counter;
 
@@ -9,20 +9,20 @@ metric_label! {
     pub(crate) enum McpOutcome: "result" {
         /// A handshake, a list or a notification.
         Listed = "listed",
-        /// A preflight request of a page.
+        /// A CORS preflight request.
         Preflight = "preflight",
         /// A call with data.
         Answered = "answered",
-        /// A call that was refused in a result.
+        /// A call that was refused with an error in the result.
         ToolError = "tool_error",
         /// A call without a valid key.
         Unauthenticated = "unauthenticated",
-        /// A request that is none of these.
+        /// Any other request.
         Rejected = "rejected",
     }
 }
 
-/// Metrics of the service for language models.
+/// Metrics of the MCP endpoint.
 pub struct McpInstruments(MetricFamily<Counter, McpOutcome>);
 
 impl McpInstruments {

@@ -1,7 +1,7 @@
 //! Structs of metric handles.
 
-/// Declares a struct of handles and its constructor. A handle has the method of the registry and the name of its metric; any
-/// other value is in parentheses.
+/// Declares a struct of handles and its constructor. A handle is declared with a method of the registry and the name of
+/// its metric. Any other value is in parentheses.
 macro_rules! metric_handles {
     (
         $(#[$about:meta])* $visible:vis struct $name:ident;

@@ -1,4 +1,4 @@
-//! Typed handles on the metrics of requests and background tasks, with their label values. The table of metrics is in
+//! Typed handles for the metrics of requests and background tasks, and the label values. The table of metrics is in
 //! `telemetry::metrics`.
 
 mod backend_addresses;

@@ -7,17 +7,17 @@ words! {
     /// The source of a document. `Cache-Status`, metrics and logs use the same word.
     #[derive(Hash)]
     pub enum CacheOutcome: as_str {
-        /// Stored and fresh.
+        /// The document was stored and fresh.
         Hit = "hit",
-        /// Fetched for this request.
+        /// The document was fetched for this request.
         Miss = "miss",
-        /// Fetched by another request at the same time.
+        /// The document was fetched by a concurrent request.
         Shared = "shared",
-        /// Stored, refresh overdue, being refreshed.
+        /// The document was stored, its refresh was overdue, and it is being refreshed.
         Stale = "stale",
-        /// Stored, and confirmed or replaced by the backend for this request.
+        /// The document was stored, and the backend confirmed or replaced it for this request.
         Refreshed = "refreshed",
-        /// Stored, refresh overdue, and the backend failed.
+        /// The document was stored, its refresh was overdue, and the backend failed.
         StaleOnError = "stale_on_error",
     }
 }

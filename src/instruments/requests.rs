@@ -38,7 +38,7 @@ metric_handles! {
     keys: Gauge = gauge "scoregate_keys",
 }
 
-/// A request that is counted while it waits.
+/// Counts a waiting request until it is dropped.
 pub(crate) struct WaitingRequest<'i>(&'i Gauge);
 
 impl Drop for WaitingRequest<'_> {
@@ -58,25 +58,25 @@ pub(crate) struct RequestObservation {
     pub(crate) outcome: Option<CacheOutcome>,
     /// Time since the backend confirmed the document.
     pub(crate) age: Option<Duration>,
-    /// Error code, and the exhausted rule if any.
+    /// The error code, and the exhausted rule if there is one.
     pub(crate) refused: Option<(ErrorCode, Option<LimitRule>)>,
 }
 
 impl RequestInstruments {
-    /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
+    /// Creates all handles. `tiers` are the names of the configured tiers, in the configured order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
         // Requests without a valid key have no tier.
         let tiers = [&["none".to_owned()], tiers].concat();
         Self::register(registry, &RequestSubject::words(endpoints), &tiers)
     }
 
-    /// Counts a request that waits, until the result is dropped.
+    /// Counts a waiting request until the result is dropped.
     pub(crate) fn request_waits(&self) -> WaitingRequest<'_> {
         self.in_progress.increment(1.0);
         WaitingRequest(&self.in_progress)
     }
 
-    /// Records a finished request: answered, or with `None` abandoned by its client.
+    /// Records a finished request; `None` if the client disconnected before the response.
     pub(crate) fn record(&self, observation: Option<&RequestObservation>) {
         let Some(observation) = observation else {
             self.client_disconnects.increment(1);

@@ -12,15 +12,15 @@ use super::mail::MailInstruments;
 use super::requests::RequestInstruments;
 use super::store::StoreInstruments;
 
-/// The metric handles of a server. Each part of the server takes the handles of its subject.
+/// The metric handles of a server. Each part of the server uses the handles for its subject.
 pub struct ServerInstruments {
     /// For the request path.
     pub requests: Arc<RequestInstruments>,
-    /// For the limit of concurrent requests.
+    /// For the limit on concurrent requests.
     pub capacity: Arc<CapacityInstruments>,
     /// For documents and the backend.
     pub documents: Arc<DocumentInstruments>,
-    /// For units of quotas.
+    /// For quota units.
     pub ledger: Arc<LedgerInstruments>,
     /// For the store and its keys.
     pub store: Arc<StoreInstruments>,
@@ -29,7 +29,7 @@ pub struct ServerInstruments {
 }
 
 impl ServerInstruments {
-    /// Creates all handles; existing counts continue. `tiers` and `addresses` are in the order of the configuration.
+    /// Creates all handles. Existing counts continue. `tiers` and `addresses` are in the configured order.
     pub fn new(
         registry: &MetricsRegistry,
         tiers: &[String],

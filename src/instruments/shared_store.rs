@@ -21,7 +21,7 @@ metric_handles! {
     exchanges: Counter = counter "scoregate_store_exchanges_total",
     exchange_reports: Counter = counter "scoregate_store_exchange_reports_total",
     changes_age: Gauge = gauge "scoregate_store_changes_age_seconds",
-    /// The difference of the store's clock from this machine's, in seconds.
+    /// The difference between the clocks of the store and this machine, in seconds.
     pub(crate) clock_offset: Gauge = gauge "scoregate_store_clock_offset_seconds",
     serves_local_copy: Gauge = gauge "scoregate_store_local_copy",
     local_copy_age: Gauge = gauge "scoregate_store_local_copy_age_seconds",
@@ -66,7 +66,7 @@ impl SharedStoreMetrics {
         self.serves_local_copy.set(flag_value(serves));
     }
 
-    /// Sets the time since the reading that the local copy on disk contains.
+    /// Sets the age of the local copy on disk: the time since the store was read for it.
     pub(crate) fn local_copy_age(&self, age: Duration) {
         self.local_copy_age.set(age.as_secs_f64());
     }

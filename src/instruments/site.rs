@@ -22,15 +22,15 @@ metric_handles! {
 metric_label! {
     /// The result of a request for a link.
     pub(crate) enum LinkRequest: "result" {
-        /// The mail is queued.
+        /// The email was queued.
         Queued = "queued",
-        /// The mailbox has had its links.
+        /// The mailbox has used up its links.
         MailboxLimit = "mailbox_limit",
-        /// The network has had its links.
+        /// The network has used up its links.
         NetworkLimit = "network_limit",
         /// The remaining links of all networks are reserved for networks with fewer requests.
         Reserved = "reserved",
-        /// All networks together have had their links.
+        /// All networks together have used up their links.
         TotalLimit = "total_limit",
         /// The operator does not accept the domain.
         Domain = "domain",
@@ -38,17 +38,17 @@ metric_label! {
 }
 
 metric_label! {
-    /// The result of a use of a link.
+    /// The result of using a link.
     pub(crate) enum SignInEnd: "result" {
-        /// The owner of an account.
+        /// The owner of an existing account signed in.
         SignedIn = "signed_in",
-        /// A new account.
+        /// A new account was created.
         SignedUp = "signed_up",
         /// The link is not valid.
         InvalidLink = "invalid_link",
         /// The account is suspended.
         Suspended = "suspended",
-        /// The network has created its accounts with the mail domain.
+        /// The network has reached its limit of new accounts with the mail domain.
         AccountLimit = "account_limit",
     }
 }
@@ -58,7 +58,7 @@ metric_label! {
     pub(crate) enum AccountStep: "change" {
         /// Created an application.
         Create = "create",
-        /// Described an application.
+        /// Changed the description of an application.
         Describe = "describe",
         /// Added a key to an application.
         AddKey = "add_key",

@@ -30,7 +30,7 @@ metric_handles! {
 }
 
 impl StoreInstruments {
-    /// Runs a store operation, records its duration, and counts it if the store failed.
+    /// Runs a store operation, records its duration, and counts a failure of the store.
     pub(crate) async fn measured<T>(
         &self,
         clock: &Clock,
@@ -46,7 +46,7 @@ impl StoreInstruments {
         done
     }
 
-    /// Records the duration of a store operation, successful or not.
+    /// Records the duration of a store operation, whether or not it succeeded.
     pub(crate) fn operation(&self, operation: StoreWork, time: Duration) {
         if let Some(durations) = self.durations.of(operation) {
             durations.record(time.as_secs_f64());
@@ -66,7 +66,7 @@ impl StoreInstruments {
         self.ledger_unreachable.set(flag_value(unreachable));
     }
 
-    /// Counts unusable records of the store.
+    /// Sets the number of unusable records in the store.
     pub(crate) fn unreadable_records(&self, records: usize) {
         self.unreadable_records.set(number_value(records as u64));
     }

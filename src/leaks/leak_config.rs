@@ -1,4 +1,4 @@
-//! Settings of the receiver of leaked keys, and the reading of the keys that sign reports.
+//! Settings of the receiver of leaked keys, and the functions that read the public keys.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use scoregate_base::clock::Clock;
 
 use super::published_keys::PublishedKeys;
 
-/// Interval between readings of a list at an address after a successful reading and after a failed one.
+/// Intervals between fetches of a list, after a successful fetch and after a failure.
 const FETCH_INTERVAL: Duration = Duration::from_hours(1);
 const RETRY_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Settings of the receiver.
 #[derive(Clone, Debug)]
 pub struct LeakConfig {
-    /// The list of the keys that sign reports.
+    /// The list of public keys.
     pub signers: SignerSource,
     /// The change to leaked keys.
     pub action: LeakAction,
 }
 
-/// The location of the list of the keys that sign reports.
+/// The location of the list of public keys that verify reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignerSource {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// At an address.
+    /// A URL.
     Address(Uri),
 }
 
 impl SignerSource {
-    /// Reads the list into `keys`, if it is in a file. Blocks.
+    /// Reads the list into `keys` if the source is a file. Blocks.
     pub fn read_file(&self, keys: &PublishedKeys) -> Result<(), String> {
         let Self::File(path) = self else {
             return Ok(());
@@ -46,7 +46,7 @@ impl SignerSource {
     }
 }
 
-/// Reads the list at an address into `keys` at intervals, and never because of a request.
+/// Periodically fetches the list from a URL into `keys`. Requests never cause a fetch.
 pub async fn follow_address(address: Uri, keys: Arc<PublishedKeys>, clock: Clock) {
     let mut failure = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! Requests to the receiver of leaked keys, and their responses.
+//! Handling of requests to the receiver of leaked keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -31,15 +31,15 @@ const IDENTIFIER: HeaderName = HeaderName::from_static("github-public-key-identi
 const SIGNATURE: HeaderName = HeaderName::from_static("github-public-key-signature");
 /// Receives reports of leaked keys.
 pub struct LeakReceiver {
-    /// The keys that sign reports.
+    /// The public keys that verify reports.
     pub signers: Arc<PublishedKeys>,
     leaked: LeakedKeys,
     slots: Arc<ReportSlots>,
-    /// The tasks of reports. A shutdown waits for them.
+    /// The tasks that process reports. A shutdown waits for them.
     tasks: TaskTracker,
 }
 
-/// The reason why a request was refused: the status, and the remedy.
+/// A refusal of a request: status and remedy.
 type LeakRefusal = (StatusCode, &'static str);
 const METHOD: LeakRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST.");
 const NOT_SIGNED: LeakRefusal = (
@@ -63,7 +63,7 @@ impl LeakReceiver {
     /// Maximum size of a report in bytes.
     pub const MAX_BODY: usize = 1 << 20;
 
-    /// Has `leaked` act on the keys of reports. No key signs reports yet.
+    /// A receiver that passes the keys of reports to `leaked`. It has no public keys yet.
     pub fn new(leaked: LeakedKeys, tasks: TaskTracker) -> Self {
         Self {
             signers: Arc::default(),
@@ -73,13 +73,13 @@ impl LeakReceiver {
         }
     }
 
-    /// Whether this path is its own.
+    /// Whether this path belongs to the receiver.
     pub fn serves(path: &str) -> bool {
         path == PATH
     }
 
-    /// Answers a request. It takes a token of the guard before it reads anything, so that an address without tokens
-    /// occupies no slot.
+    /// Answers a request. A token of the guard is taken before anything is read, so that an address without tokens
+    /// cannot occupy a slot.
     pub async fn handle(
         self: &Arc<Self>,
         gateway: &ArcSwap<Gateway>,
@@ -118,7 +118,7 @@ impl LeakReceiver {
         }
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
         let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(NOT_SIGNED)?;
-        // No body is read without a known identifier and a well-formed signature.
+        // A body is read only if the identifier is known and the signature is well-formed.
         if !self.signers.has(identifier) || !has_form(signature) {
             return Err(NOT_SIGNED);
         }
@@ -129,11 +129,11 @@ impl LeakReceiver {
         if !self.signers.verify(identifier, signature, &body) {
             return Err(NOT_SIGNED);
         }
-        // Only reports that are signed occupy slots.
+        // Only signed reports occupy slots.
         let slot = self.slots.take(client).ok_or(BUSY)?;
         let receiver = Arc::clone(self);
         let form = gateway.form.clone();
-        // The task does not end with the connection: a change that is stored must take effect here too.
+        // The task does not end with the connection, because a stored change must also take effect in this process.
         let task = self.tasks.spawn(async move {
             let answer = receiver.process(&form, &body).await;
             drop(slot);
@@ -182,7 +182,7 @@ impl LeakReceiver {
     }
 }
 
-/// The refusal of a report that was not read.
+/// The refusal of a report that could not be read.
 const fn unread(failure: BodyFailure) -> LeakRefusal {
     match failure {
         BodyFailure::Broken | BodyFailure::Trailers => NOT_A_REPORT,

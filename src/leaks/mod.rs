@@ -1,7 +1,7 @@
 //! The receiver of leaked keys: a partner endpoint of GitHub's secret scanning.
 //!
-//! A report is a signed list of tokens. `LeakReceiver` answers it, `PublishedKeys` verify it, `scan_report` reads it.
-//! `registry::leaked_keys` changes the keys.
+//! A report is a signed list of tokens. `LeakReceiver` answers it, `PublishedKeys` verifies it, and `scan_report`
+//! parses it. `registry::leaked_keys` changes the keys.
 
 mod leak_config;
 mod leak_receiver;

@@ -1,4 +1,4 @@
-//! The public keys that sign reports: a list in the format of GitHub's list.
+//! The public keys that verify reports, from a list in the format of GitHub.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,25 @@ use x509_cert::der::Decode as _;
 use x509_cert::der::asn1::{SequenceOf, UintRef};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
-/// The first byte and the length of a point of P-256 that is not compressed.
+/// The first byte and the length of an uncompressed point on P-256.
 const POINT: (u8, usize) = (4, 65);
 
-/// The keys by their identifiers.
+/// The public keys by identifier.
 #[derive(Debug, Default)]
 pub struct PublishedKeys(ArcSwap<HashMap<String, Vec<u8>>>);
 
 /// The reason why a list of keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPublishedKeys {
-    /// It is no list.
+    /// The text is not a list of keys.
     #[error(
         "expected JSON such as {{\"public_keys\": [{{\"key_identifier\": …, \"key\": …}}]}}: {0}"
     )]
     Invalid(String),
-    /// A key has another form.
+    /// A key is not a P-256 key in PEM.
     #[error("key `{0}` is not a P-256 public key in PEM")]
     Key(String),
-    /// It is empty.
+    /// The list is empty.
     #[error("the list has no keys")]
     Empty,
 }
@@ -48,7 +48,7 @@ struct PublishedKey {
 }
 
 impl PublishedKeys {
-    /// Uses the keys of a list from now on. If it is unusable, nothing changes.
+    /// Replaces the keys with those of a list. If the list is unusable, nothing changes.
     pub fn replace(&self, list: &[u8]) -> Result<(), BadPublishedKeys> {
         let list: PublishedList = serde_json::from_slice(list)
             .map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;
@@ -90,13 +90,13 @@ impl PublishedKeys {
     }
 }
 
-/// Whether a text may be a signature: two integers in DER, in Base64.
+/// Whether a text has the form of a signature: two integers in DER, in Base64.
 pub(super) fn has_form(signature: &str) -> bool {
     let der = BASE64.decode(signature.as_bytes()).unwrap_or_default();
     SequenceOf::<UintRef<'_>, 2>::from_der(&der).is_ok_and(|pair| pair.len() == 2)
 }
 
-/// ECDSA on P-256 with SHA-256, by ring.
+/// The implementation of ECDSA on P-256 with SHA-256 in ring.
 fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
     let supported = ring::default_provider().signature_verification_algorithms;
     let (_, of_p256) = supported
@@ -118,7 +118,7 @@ fn point(pem: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The example of the documentation of the programme.
+    /// The example body in GitHub's documentation of the partner program.
     const BODY: &str = r#"[{"source":"commit","token":"some_token","type":"some_type","url":"https://example.com/base-repo-url/"}]"#;
 
     fn list(key: &str) -> Vec<u8> {
@@ -127,7 +127,7 @@ mod tests {
             .into_bytes()
     }
 
-    /// A public key of GitHub, and its signature of that body in the documentation.
+    /// A public key of GitHub, and the signature of [`BODY`] in the documentation.
     const KEY_OF_GITHUB: &str = "-----BEGIN PUBLIC KEY-----\n\
         MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYAGMWO8XgCamYKMJS6jc/qgvSlAd\n\
         AjPuDPRcXU22YxgBrz+zoN19MzuRyW87qEt9/AmtoNP5GrobzUvQSyJFVw==\n-----END PUBLIC KEY-----\n";

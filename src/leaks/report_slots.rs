@@ -1,4 +1,4 @@
-//! Slots for signed reports while they are processed, because reports are in memory.
+//! Slots for signed reports that are being processed. They limit memory use, because reports are held in memory.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use scoregate_base::limits::network;
 
-/// Maximum number of reports that are processed concurrently, in total and from one address: a client that has signed
-/// reports can send them again.
+/// Maximum number of reports that are processed concurrently, in total and from one address. A client that has obtained
+/// signed reports could send them again.
 const AT_ONCE: usize = 16;
 const OF_ADDRESS: usize = 8;
 
@@ -16,11 +16,11 @@ const OF_ADDRESS: usize = 8;
 #[derive(Default)]
 pub(super) struct ReportSlots(Mutex<Vec<IpAddr>>);
 
-/// An occupied slot. Released by drop.
+/// An occupied slot, which is released when dropped.
 pub(super) struct ReportSlot(Arc<ReportSlots>, IpAddr);
 
 impl ReportSlots {
-    /// Takes a slot for a client, if there is one.
+    /// Takes a slot for a client, if one is free.
     pub(super) fn take(self: &Arc<Self>, client: IpAddr) -> Option<ReportSlot> {
         let client = network(client);
         let mut occupied = self.0.lock();

@@ -1,27 +1,27 @@
-//! The body of a report, and the answer to it.
+//! The body of a report, and the response to it.
 
 use scoregate_base::keys::{Digest, KeyForm, check_web_address};
 use serde::{Deserialize, Serialize};
 
-/// Maximum length of an address that is repeated in mail and in the audit trail.
+/// Maximum length of a URL that is repeated in mail and in the audit trail.
 const MAX_PLACE: usize = 1_000;
 
 /// A token that was found in public.
 #[derive(Deserialize)]
 pub(super) struct ReportedToken {
     pub(super) token: String,
-    /// The name of the expression that found it.
+    /// The name of the pattern that matched the token.
     #[serde(rename = "type", default)]
     pub(super) kind: String,
-    /// Where it was found.
+    /// The URL at which the token was found.
     #[serde(default)]
     url: Option<String>,
-    /// The kind of the place.
+    /// The kind of place.
     #[serde(default)]
     source: Option<String>,
 }
 
-/// The judgement of a token.
+/// The feedback about a token.
 #[derive(Serialize)]
 pub(super) struct TokenLabel<'t> {
     pub(super) token_hash: String,
@@ -30,8 +30,8 @@ pub(super) struct TokenLabel<'t> {
 }
 
 impl ReportedToken {
-    /// The place where it was found: an `https` address in visible ASCII without a user name or a key, or a text with
-    /// only a word and a digest of the report.
+    /// The place where the token was found: an `https` URL in visible ASCII without a user name or a key. Otherwise a
+    /// text that contains only a word and a digest from the report.
     pub(super) fn place(&self, form: &KeyForm) -> String {
         let url = self.url.as_deref().unwrap_or_default();
         let is_fit = url.starts_with("https://") && check_web_address(url).is_ok();
@@ -56,7 +56,7 @@ impl ReportedToken {
         }
     }
 
-    /// The answer for it.
+    /// The feedback for the token.
     pub(super) fn label(&self, is_key: bool) -> TokenLabel<'_> {
         let label = if is_key {
             "true_positive"

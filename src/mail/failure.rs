@@ -1,5 +1,5 @@
-//! The reason why an email was not sent, or cannot be sent with the settings, in words of this program, because replies
-//! of servers may contain the recipient's address.
+//! The reasons why an email was not sent, or cannot be sent with the settings. Their texts do not quote server replies,
+//! which may contain the recipient's address.
 
 use std::error::Error;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use super::message::InvalidMail;
 
-/// A step of the dialogue with a server.
+/// A step of an SMTP session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SmtpStep {
-    /// Connection, greeting and EHLO, with TLS from the beginning if configured.
+    /// Connection, greeting and EHLO, with implicit TLS if configured.
     Connect,
     StartTls,
     Login,
@@ -21,7 +21,7 @@ pub(super) enum SmtpStep {
     Recipient,
     /// `DATA`.
     Data,
-    /// The content. Without a reply to it the mail may have been delivered.
+    /// The content. If there is no reply to it, the mail may have been delivered.
     Content,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct ReplyCode {
     pub(super) code: u16,
     /// The enhanced code, such as 5.1.1.
     pub(super) enhanced: Option<(u16, u16, u16)>,
-    /// Whether its text mentions relaying. Some servers, such as Exim, have no enhanced codes.
+    /// Whether the text mentions relaying. Some servers, such as Exim, send no enhanced codes.
     pub(super) mentions_relaying: bool,
 }
 
 /// The reason why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableTransport {
-    /// The file of authorities is unusable.
+    /// The CA file is unusable.
     #[error("{}: {reason}", .file.display())]
     Authorities {
         /// The file.
@@ -60,22 +60,24 @@ pub enum UnusableTransport {
     },
 }
 
-/// The meaning of a failure for this mail and for others.
+/// The effect of a failure on this email and on others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureScope {
-    /// Every other attempt would fail too, so the mail is given up.
+    /// Every other attempt would also fail, so the email is not retried.
     Final,
-    /// The mail may be accepted later, and others now on the same connection.
+    /// The email may be accepted later. Other emails may be accepted now on the same connection.
     Mail,
-    /// The mail may be accepted later, and others now on another connection.
+    /// The email may be accepted later. Other emails may be accepted now on another connection.
     Connection,
-    /// The server has ended the connection at the beginning of an email. If another connection fails too, so would all mail.
+    /// The server closed the connection at the beginning of an email. If another connection also fails, all mail would
+    /// fail.
     Ended,
-    /// Other emails would fail in the same way: the server, the login, the sender or the directory is the cause.
+    /// All other emails would fail in the same way, because the cause is the server, the login, the sender or the
+    /// directory.
     AllMail,
 }
 
-/// Why an email was not sent.
+/// The reason why an email was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct MailFailure {
@@ -119,7 +121,7 @@ impl MailFailure {
         Self::new(scope, format!("reply {reply} to {step}"))
     }
 
-    /// The failure of a stream.
+    /// The failure behind an error of a stream.
     pub(super) fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
         if let Some(tls) = tls_error(error) {
             return Self::new(FailureScope::AllMail, format!("TLS failed: {tls}"));
@@ -149,7 +151,7 @@ impl MailFailure {
         }
     }
 
-    /// Whether the server has replied, so that the connection can be used for other emails.
+    /// Whether the server replied, so that the connection can be used for other emails.
     pub(super) fn keeps_the_connection(&self) -> bool {
         match self.scope {
             FailureScope::Final | FailureScope::Mail => true,
@@ -157,7 +159,7 @@ impl MailFailure {
         }
     }
 
-    /// Whether the mail is given up.
+    /// Whether no further attempt will be made to send the email.
     pub(super) fn is_permanent(&self) -> bool {
         self.scope == FailureScope::Final
     }
@@ -185,27 +187,27 @@ impl ReplyCode {
         }
     }
 
-    /// 503 requires a different order of commands, and 53x authentication.
+    /// 503 means a wrong order of commands. 53x is about authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }
 
-    /// Whether the cause can be the configuration of the server or of this program, instead of the recipient or the message.
-    /// The server may accept the message later, and other messages now.
+    /// Whether the cause may be the configuration of the server or of this program, not the recipient or the message.
+    /// The server may accept this message later, and other messages now.
     fn is_about_the_configuration(self, step: SmtpStep) -> bool {
         match self.enhanced {
-            // 5.7 is policy, authentication and relaying. 5.1.7 and 5.1.8 are the sender: many servers reply to `RCPT TO`
-            // with the refusal of an earlier step.
+            // 5.7 concerns policy, authentication and relaying. 5.1.7 and 5.1.8 concern the sender. Many servers refuse
+            // an earlier step only in reply to `RCPT TO`.
             Some((_, 7, _) | (_, 1, 7 | 8)) => true,
             Some(_) => false,
-            // Servers refuse an unknown recipient with 550, and relaying with 550 or 554.
+            // Servers refuse unknown recipients with 550, and relaying with 550 or 554.
             None => step == SmtpStep::Recipient && (self.code == 554 || self.mentions_relaying),
         }
     }
 }
 
 impl SmtpStep {
-    /// Without a reply to the content the mail may have been delivered.
+    /// If there is no reply to the content, the mail may have been delivered.
     fn scope_without_reply(self) -> FailureScope {
         if self.is_before_the_recipient() {
             FailureScope::AllMail
@@ -272,7 +274,7 @@ fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
 mod tests {
     use super::*;
 
-    /// The scope of each of these replies, whose texts are from real servers.
+    /// Asserts the scope of replies whose texts are from real servers.
     fn assert_scope(scope: FailureScope, replies: &[(SmtpStep, u16, &str)]) {
         for (step, code, text) in replies {
             let failure = MailFailure::from_reply(*step, &ReplyCode::new(*code, text));

@@ -10,10 +10,10 @@ use lettre::transport::smtp::client::AsyncTokioStream;
 use memchr::memchr_iter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that a server may send on a connection: its certificates, and the replies to one batch of emails.
+/// Maximum number of bytes from a server on a connection: certificates and the replies to one batch of emails.
 const MAX_RECEIVED: usize = 32 << 10;
-/// Lines in them, because the library parses a reply again after each of its lines. The same number of encrypted bytes
-/// contains half as many line ends.
+/// Maximum number of lines, because the library parses a reply again after each of its lines. [`MAX_RECEIVED`] random
+/// (encrypted) bytes contain only half as many line feeds.
 const MAX_LINES: usize = 256;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl<S> AsyncTokioStream for LimitedStream<S>
 where
     S: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin,
 {
-    /// Used by nothing here.
+    /// This method is never called.
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -1,5 +1,5 @@
-//! An email of the queue as a MIME message. Unauthenticated clients choose the recipient, and names in
-//! the subject: neither can add a header or a command.
+//! An email of the queue as a MIME message. Unauthenticated clients choose the recipient and names in the subject.
+//! Neither can inject a header or a command.
 
 use std::fmt;
 use std::str::FromStr as _;
@@ -22,7 +22,7 @@ pub(super) struct OutgoingMail {
     pub(super) queued_at: Wall,
     pub(super) sender: Address,
     pub(super) recipient: Address,
-    /// Its plain text.
+    /// The plain text.
     pub(super) text: String,
     pub(super) content: Vec<u8>,
 }
@@ -39,7 +39,7 @@ pub(super) enum InvalidMail {
 }
 
 impl SenderMailbox {
-    /// A mailbox such as `Example API <noreply@example.org>` or `noreply@example.org`. Its address is in ASCII.
+    /// A mailbox such as `Example API <noreply@example.org>` or `noreply@example.org`. The address is in ASCII.
     pub fn parse(text: &str) -> Option<Self> {
         // The library's parser ignores text after a mailbox.
         let ends = text.ends_with('>') || !text.contains(['<', '>', ',', ';', ' ']);
@@ -50,12 +50,12 @@ impl SenderMailbox {
             .filter(|sender| sender.0.email.to_string().is_ascii())
     }
 
-    /// The domain of its address.
+    /// The domain of the address.
     pub fn domain(&self) -> &str {
         self.0.email.domain()
     }
 
-    /// The name of this program in the dialogue with a server: the domain of the sender.
+    /// The name of this program in EHLO: the domain of the sender.
     pub(super) fn client_name(&self) -> ClientId {
         ClientId::Domain(self.domain().to_owned())
     }
@@ -67,7 +67,7 @@ impl fmt::Display for SenderMailbox {
     }
 }
 
-/// Makes the message of an email. Each attempt has the same headers.
+/// Builds the MIME message of an email. Each attempt has the same headers.
 pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingMail, InvalidMail> {
     let recipient: Address = mail.recipient.parse().map_err(|_| InvalidMail::Recipient)?;
     if !is_usable(&recipient) {
@@ -106,7 +106,7 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
 }
 
 impl OutgoingMail {
-    /// Whether every server can transport it.
+    /// Whether every server can transport the email.
     pub(super) fn is_ascii(&self) -> bool {
         let recipient: &str = self.recipient.as_ref();
         recipient.is_ascii() && self.content.is_ascii()

@@ -1,6 +1,6 @@
-//! Sends the mail of the queue: claims it, sends it over SMTP or writes it to a directory, and records the result.
+//! Sends queued mail: claims emails, sends them over SMTP or writes them to a directory, and records the results.
 //!
-//! Every email is sent at least once, and repeated with the same message id. The queue is in `store::mail_queue`; the code
+//! Every email is sent at least once. A retry has the same message id. The queue is in `store::mail_queue`. The code
 //! that queues an email writes its text.
 
 mod directory;

@@ -1,4 +1,4 @@
-//! Measures the queue for the metrics.
+//! Measures the mail queue for the metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use scoregate_store::Store;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Measures the queue.
+/// Measures the mail queue.
 pub struct QueueMonitor {
     queue: Store,
     clock: Clock,
@@ -27,7 +27,7 @@ impl QueueMonitor {
         }
     }
 
-    /// Sets the gauges. While the queue cannot be read they keep their values.
+    /// Sets the gauges. They keep their values while the queue cannot be read.
     pub async fn measure(&self) {
         let Ok(Ok(backlog)) = self
             .clock

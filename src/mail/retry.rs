@@ -1,4 +1,4 @@
-//! Decides whether an email is removed or sent again after an attempt. Pure: takes the result and the time.
+//! Decides whether an email is removed or sent again after an attempt. The functions are pure.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,19 +9,20 @@ use scoregate_store::{ClaimedMail, MailAttempt, MailOutcome};
 
 use super::failure::MailFailure;
 
-/// Time before the second attempt. It doubles with each attempt.
+/// Delay before the second attempt. It doubles with each further attempt.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// The maximum is short, because sign-in links expire after minutes and a server that works again must get them soon.
+/// Maximum delay. It is short, because sign-in links expire after minutes and must be sent soon after a server has
+/// recovered.
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
-/// Time until the next attempt after the failed attempt with this number.
+/// Delay after the failed attempt with this number.
 pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
-    // More doublings exceed every limit, and too many would overflow.
+    // More than 16 doublings exceed every limit, and too many would overflow.
     let doublings = attempt.saturating_sub(1).min(16);
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }
 
-/// Whether an email has become useless.
+/// Whether an email has expired.
 pub(super) fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
     claimed.mail.expires_at <= now
 }
@@ -47,7 +48,7 @@ pub(super) fn recorded(
     }
 }
 
-/// An email that is sent again, at the latest after `longest`.
+/// An email that is retried, after at most `longest`.
 pub(super) fn deferred(
     claimed: &ClaimedMail,
     failure: &impl Display,
@@ -69,7 +70,7 @@ pub(super) fn removed(claimed: &ClaimedMail) -> MailAttempt {
     attempt(claimed, MailOutcome::Remove)
 }
 
-/// An email that was claimed and not attempted: it is due immediately.
+/// An email that was claimed but not attempted. It is due immediately.
 pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
     attempt(
         claimed,

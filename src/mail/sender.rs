@@ -1,4 +1,4 @@
-//! The worker that sends the mail of the queue, and records the results.
+//! The worker that sends queued mail and records the results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The work named in error messages.
 const WORK: &str = "read the mail queue";
 
-/// Sends the mail of the queue. Several workers, in one process or in several, send each mail once.
+/// Sends queued mail. Several workers, in one or more processes, send each email once.
 pub struct MailSender {
     queue: Store,
     transport: Arc<MailTransport>,
@@ -36,14 +36,14 @@ pub struct MailSender {
     timeout: Duration,
     clock: Clock,
     instruments: Arc<MailInstruments>,
-    /// Results that could not be recorded yet. Nothing is claimed before they are, so that no mail is sent twice.
+    /// Results that are not recorded yet. Nothing is claimed until they are recorded, so that no email is sent twice.
     unrecorded: Vec<MailAttempt>,
     server_fails: bool,
     store_fails: bool,
 }
 
 impl MailSender {
-    /// A worker on `queue`. It does not connect before there is mail.
+    /// A worker on `queue`. It connects only when there is mail to send.
     pub fn new(
         queue: Store,
         config: &MailConfig,
@@ -70,7 +70,7 @@ impl MailSender {
         }
     }
 
-    /// Sends mail until `stop`. An email that is being sent then is finished.
+    /// Sends mail until `stop`. Sending of the current email is completed.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if self.send_due(&stop).await {
@@ -81,13 +81,13 @@ impl MailSender {
         self.record().await;
     }
 
-    /// Sends emails that are due, at most one batch. Returns whether there may be more that can be sent now.
+    /// Sends emails that are due, at most one batch. Returns whether more emails may be due now.
     pub async fn send_due(&mut self, stop: &CancellationToken) -> bool {
         if !self.record().await {
             return false;
         }
         let now = self.clock.now();
-        // This is enough time for several emails to a slow server. Emails that do not fit are released.
+        // This time is enough for several emails to a slow server. Emails that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim::new(MailLane::Mail, now.wall, until, BATCH);
@@ -122,11 +122,11 @@ impl MailSender {
                     "an email expired before it could be sent"
                 );
                 removed(claimed)
-            // An email that could take longer than its claim lasts is released: another worker could send it too.
+            // If an email could take longer than its claim, another worker could also send it, so it is released.
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {
-                // A failure of the server concerns all mail, so the server is not tried again for each.
+                // A failure of the server concerns all mail, so the server is not tried again for each email.
                 let attempted = match &unavailable {
                     Some(failure) => Err(MailFailure::clone(failure)),
                     None => self.attempt(claimed, &mut session).await,
@@ -136,7 +136,8 @@ impl MailSender {
                 unavailable = attempted.err().filter(MailFailure::is_about_all_mail);
                 next
             };
-            // An email that was sent must not be sent again. Other results share a commit.
+            // An email that was sent must not be sent again, so this is recorded immediately. Other results share a
+            // commit.
             let is_done = matches!(next.outcome, MailOutcome::Remove);
             self.unrecorded.push(next);
             if is_done {
@@ -191,7 +192,7 @@ impl MailSender {
         }
     }
 
-    /// Records all results. Returns false if this must be repeated.
+    /// Records all results. Returns false if this failed and must be repeated.
     async fn record(&mut self) -> bool {
         if self.unrecorded.is_empty() {
             return true;
@@ -207,7 +208,7 @@ impl MailSender {
         recorded
     }
 
-    /// The answer of the store. A failure is logged when it begins.
+    /// The response of the store. Only the first of consecutive failures is logged.
     async fn asked<T>(&mut self, asking: impl Future<Output = StoreResult<T>>) -> Option<T> {
         let asking = async {
             self.clock

@@ -1,4 +1,4 @@
-//! The typed settings of mail. `config/mail.rs` reads them.
+//! The typed mail settings. `config/mail.rs` reads them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,27 +7,27 @@ use scoregate_base::secret::SecretSetting;
 
 use super::message::SenderMailbox;
 
-/// The settings of mail.
+/// The mail settings.
 #[derive(Clone, Debug)]
 pub struct MailConfig {
     /// The sender of all mail.
     pub from: SenderMailbox,
-    /// Where mail goes.
+    /// The destination of mail.
     pub delivery: MailDelivery,
-    /// Timeout for connecting to the server with TLS and login, and for each mail.
+    /// Timeout for a connection to the server, including TLS and login, and for each email.
     pub timeout: Duration,
 }
 
-/// Where mail goes.
+/// The destination of mail.
 #[derive(Clone, Debug)]
 pub enum MailDelivery {
-    /// To an SMTP server.
+    /// An SMTP server.
     Smtp(Box<SmtpServer>),
-    /// To files in a directory, for testing on one machine and the demo.
+    /// Files in a directory, for tests on one machine and the demo.
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Prints the text of each mail, in the demo only: it has addresses and tokens.
+        /// Prints the text of each email. Used only in the demo, because the text contains addresses and tokens.
         print: fn(&str),
     },
 }
@@ -35,26 +35,26 @@ pub enum MailDelivery {
 /// An SMTP server that accepts mail for all recipients.
 #[derive(Clone, Debug)]
 pub struct SmtpServer {
-    /// Its name or address, as in its certificate. IPv6 addresses have no brackets.
+    /// The name or address of the server, as in its certificate. IPv6 addresses have no brackets.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
     /// TLS on the connection.
     pub tls: SmtpTls,
-    /// Certificates of the authorities that may issue its certificate, in PEM; `None` for the public authorities.
+    /// A PEM file with the CA certificates that are trusted for the server; `None` for the public CAs.
     pub ca_file: Option<PathBuf>,
-    /// The login of this program.
+    /// The credentials of this program.
     pub login: Option<SmtpLogin>,
 }
 
 /// TLS on the connection to an SMTP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpTls {
-    /// Begins with STARTTLS. A server without it gets no mail.
+    /// STARTTLS is required. No mail is sent to a server that does not support it.
     StartTls,
-    /// Begins with the connection.
+    /// TLS from the beginning of the connection.
     Implicit,
-    /// None.
+    /// No TLS.
     Off,
 }
 

@@ -1,5 +1,5 @@
-//! The dialogue with an SMTP server. A failure names its step: a refused recipient concerns one message, a refused login all
-//! messages.
+//! The SMTP client. A failure names its step, because a refused recipient concerns only one message, but a refused
+//! login concerns all messages.
 
 use std::fmt::Display;
 use std::io;
@@ -21,10 +21,10 @@ use super::settings::SmtpServer;
 use super::smtp_tls::MailTls;
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
-/// Timeout for commands that are not necessary: without a reply, the connection is closed.
+/// Timeout for optional commands. If there is no reply, the connection is closed.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client of one server.
+/// A client for one server.
 pub(super) struct SmtpClient {
     server: SmtpServer,
     tls: MailTls,
@@ -33,14 +33,14 @@ pub(super) struct SmtpClient {
     clock: Clock,
 }
 
-/// One connection for several emails, opened with the first.
+/// One connection for several emails, opened for the first one.
 pub(super) struct SmtpSession<'c> {
     client: &'c SmtpClient,
     connection: Option<Box<AsyncSmtpConnection>>,
 }
 
 impl SmtpClient {
-    /// Reads the authorities. Does not connect.
+    /// Reads the CA certificates. Does not connect.
     pub(super) fn new(
         server: &SmtpServer,
         from: &SenderMailbox,
@@ -56,7 +56,7 @@ impl SmtpClient {
         })
     }
 
-    /// A session that connects with its first mail.
+    /// A session that connects when the first email is sent.
     pub(super) fn session(&self) -> SmtpSession<'_> {
         SmtpSession {
             client: self,
@@ -64,7 +64,7 @@ impl SmtpClient {
         }
     }
 
-    /// `step` is the step that was begun last.
+    /// Connects and logs in. `step` is set to the step that was started last.
     async fn connect(&self, step: &mut SmtpStep) -> Result<AsyncSmtpConnection, MailFailure> {
         let mut connection = self.greet().await?;
         if let MailTls::StartTls(parameters) = &self.tls {
@@ -124,15 +124,15 @@ impl SmtpClient {
         greeted.map_err(|error| MailFailure::from_library(SmtpStep::Connect, &error))
     }
 
-    /// A stream to an address, with TLS if the connection begins with it. The bytes from a server are limited, because
-    /// the library reads a line to its end.
+    /// A stream to an address, with TLS if it is implicit. The number of bytes from the server is limited, because the
+    /// library reads each line to its end.
     async fn open(&self, address: SocketAddr) -> io::Result<Box<dyn AsyncTokioStream>> {
         let stream = LimitedStream::new(TcpStream::connect(address).await?);
         Ok(match &self.tls {
             MailTls::Off | MailTls::StartTls(_) => Box::new(stream),
             MailTls::Implicit(connector, name) => {
                 let encrypted = connector.connect(name.clone(), stream).await?;
-                // The limit also applies within TLS, where the lines can be counted.
+                // The limit also applies to the decrypted stream, where lines can be counted.
                 Box::new(LimitedStream::new(encrypted))
             }
         })
@@ -140,7 +140,8 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends an email. Servers limit the emails on a connection, so a connection that ends before the mail is replaced.
+    /// Sends an email. Servers limit the number of emails per connection, so if the connection ends before this email,
+    /// a new one is opened.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
@@ -169,7 +170,8 @@ impl SmtpSession<'_> {
         let keeps = match &sent {
             Ok(()) => true,
             Err(failure) if failure.keeps_the_connection() => {
-                // The server still has the state of the refused mail. If it cannot be reset, the connection is not used again.
+                // The server still has the state of the refused email. If this state cannot be reset, the connection is
+                // not used again.
                 matches!(
                     clock.within(SHORT_TIMEOUT, connection.command(Rset)).await,
                     Ok(Ok(_))
@@ -181,10 +183,10 @@ impl SmtpSession<'_> {
         sent
     }
 
-    /// Ends the session in order.
+    /// Ends the session with QUIT.
     pub(super) async fn close(self) {
         if let Some(mut connection) = self.connection {
-            // All emails have their replies; this reply is not needed.
+            // All emails have been acknowledged, so this reply is not needed.
             drop(
                 self.client
                     .clock
@@ -199,7 +201,7 @@ fn all_mail(reason: &str) -> MailFailure {
     MailFailure::new(FailureScope::AllMail, reason)
 }
 
-/// Sends an email on an open connection. `step` is the step that was begun last.
+/// Sends an email on an open connection. `step` is set to the step that was started last.
 async fn transact(
     connection: &mut AsyncSmtpConnection,
     mail: &OutgoingMail,

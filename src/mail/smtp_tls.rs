@@ -1,4 +1,4 @@
-//! TLS with an SMTP server, prepared at the start.
+//! TLS settings for an SMTP server, prepared at the start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use super::settings::{SmtpServer, SmtpTls};
 pub(super) enum MailTls {
     Off,
     StartTls(TlsParameters),
-    /// With the name in the certificate.
+    /// TLS from the beginning, with the expected name in the certificate.
     Implicit(TlsConnector, ServerName<'static>),
 }
 
 impl MailTls {
-    /// Reads the authorities.
+    /// Reads the CA certificates.
     pub(super) fn with(server: &SmtpServer) -> Result<Self, UnusableTransport> {
         if server.tls == SmtpTls::Off {
             return Ok(Self::Off);
@@ -39,7 +39,7 @@ impl MailTls {
     }
 }
 
-/// With the public authorities if none are given.
+/// Uses the public CAs if none are given.
 fn parameters(
     host: &str,
     authorities: Option<Vec<CertificateDer<'static>>>,
@@ -48,7 +48,7 @@ fn parameters(
     let builder = match authorities {
         None => builder.certificate_store(CertificateStore::WebpkiRoots),
         Some(authorities) => {
-            // If authorities are configured, a certificate of a public authority must not be accepted.
+            // If CAs are configured, a certificate from a public CA must not be accepted.
             let builder = builder.certificate_store(CertificateStore::None);
             let certificates = authorities
                 .iter()
@@ -65,7 +65,7 @@ fn parameters(
         .map_err(|error| UnusableTransport::Tls(error.to_string()))
 }
 
-/// With the public authorities if none are given.
+/// Uses the public CAs if none are given.
 fn connector(
     authorities: Option<Vec<CertificateDer<'static>>>,
 ) -> Result<TlsConnector, UnusableTransport> {
@@ -86,7 +86,7 @@ fn connector(
     Ok(Arc::new(config).into())
 }
 
-/// The certificates in a PEM file; at least one.
+/// The certificates in a PEM file. Returns an error if there are none.
 fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, UnusableTransport> {
     let unusable = |reason| UnusableTransport::Authorities {
         file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! The transport of mail, to an SMTP server or to a directory. Opened once, at the start.
+//! The mail transport, to an SMTP server or to a directory. It is opened once, at the start.
 
 use scoregate_base::clock::Clock;
 
@@ -41,7 +41,7 @@ impl MailTransport {
         }))
     }
 
-    /// A session that connects with its first mail.
+    /// A session that connects when the first email is sent.
     pub(super) fn session(&self) -> MailSession<'_> {
         match &self.0 {
             TransportKind::Smtp(client) => MailSession::Smtp(client.session()),

@@ -1,11 +1,12 @@
-//! The text of a response for language models: a table of the most important fields, with a fraction of the tokens.
+//! The text form of a response for language models: a table of the most important fields, which needs only a fraction
+//! of the tokens.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use scoregate_base::routes::Endpoint;
 
-/// The members of a response that the text has.
+/// The members of a response that the text contains.
 #[derive(Deserialize)]
 struct BriefBody {
     generated_at: Option<String>,
@@ -13,8 +14,8 @@ struct BriefBody {
     data: Vec<Map<String, Value>>,
 }
 
-/// The table of a response of this endpoint: a line on the data, the names of the fields, and a row for each item. `None` if
-/// it is not a response of the API.
+/// The table for a response of this endpoint: a line about the data, the names of the fields, and a row for each item.
+/// `None` if `body` is not a response of the API.
 pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     let BriefBody {
         generated_at,
@@ -51,8 +52,8 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     ))
 }
 
-/// A time as hours and minutes if it has the date of the previous time in its column. Complete times would take half of
-/// the tokens of a row.
+/// Shortens a time to hours and minutes if it has the same date as the previous time in the column. Full times would
+/// take up half of the tokens of a row.
 fn without_repeated_date(cell: String, previous: &mut String) -> String {
     let parts = cell
         .strip_suffix(":00Z")
@@ -68,7 +69,7 @@ fn without_repeated_date(cell: String, previous: &mut String) -> String {
     format!("{date}T{time}Z")
 }
 
-/// A value in a cell. Members of an object are separated by blanks, elements of an array by semicolons.
+/// Formats a value for a cell. Members of an object are separated by spaces, elements of an array by semicolons.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

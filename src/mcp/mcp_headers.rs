@@ -1,5 +1,4 @@
-//! The header fields of a request to `/mcp`, found in one pass, which costs less over few fields than the hashes for
-//! lookups.
+//! The header fields of a request to `/mcp`, found in one pass. With few fields, one pass is cheaper than hash lookups.
 
 use http::{HeaderMap, HeaderValue};
 
@@ -7,7 +6,7 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 pub(super) const METHOD: &str = "mcp-method";
 pub(super) const NAME: &str = "mcp-name";
 
-/// The fields that are looked at.
+/// The fields that are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct McpHeaders<'h> {
     pub(super) origin: SentField<'h>,
@@ -17,7 +16,7 @@ pub(super) struct McpHeaders<'h> {
     pub(super) name: SentField<'h>,
 }
 
-/// A field: its first value, and whether there are more.
+/// The first value of a field, and whether there are more values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SentField<'h> {
     pub(super) first: Option<&'h HeaderValue>,

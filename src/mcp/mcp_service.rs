@@ -1,4 +1,4 @@
-//! Requests to `/mcp`, and their responses.
+//! Handling of requests to `/mcp`.
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use super::rpc_reply;
 use super::tool_result::{describe, translated};
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
-/// Methods and headers of pages of other origins.
+/// The methods and headers that pages of other origins may use.
 const MCP_READING: CorsGrant = CorsGrant {
     methods: HeaderValue::from_static("POST"),
     fields: HeaderValue::from_static(
@@ -33,19 +33,19 @@ const MCP_READING: CorsGrant = CorsGrant {
 const JSON: &str = "application/json";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Answers language models.
+/// The MCP server.
 pub struct McpService {
     tools: Vec<McpTool>,
-    /// The members of a list of tools, as JSON.
+    /// The members of the tool list, as JSON.
     list: String,
-    /// Name and version, as JSON.
+    /// The name and version of the server, as JSON.
     server: String,
     /// The purpose of the tools, as JSON.
     instructions: String,
     instruments: McpInstruments,
 }
 
-/// A request without a response of JSON-RPC: its status and the remedy.
+/// A refusal without a JSON-RPC response: status and remedy.
 type HttpRefusal = (StatusCode, &'static str);
 const METHOD: HttpRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send messages with POST.");
 const FOREIGN_ORIGIN: HttpRefusal = (
@@ -71,7 +71,7 @@ const BUSY: HttpRefusal = (
     "Send the message again: too many others are being received.",
 );
 
-/// A request to the service, without its body.
+/// A request to the service without the body.
 #[derive(Clone, Copy)]
 struct McpRequest<'r> {
     head: &'r Parts,
@@ -79,14 +79,14 @@ struct McpRequest<'r> {
     peer: Peer,
 }
 
-/// A response, and how it is counted.
+/// A response and the outcome to count.
 type McpReply = (Response<Full<Bytes>>, McpOutcome);
 
 impl McpService {
     /// Maximum size of a message in bytes.
     pub const MAX_BODY: usize = 64 << 10;
 
-    /// A tool for each endpoint.
+    /// A service with a tool for each endpoint.
     pub fn new(endpoints: &EndpointTable, service: &str, instruments: McpInstruments) -> Self {
         let tools: Vec<McpTool> = endpoints.iter().map(McpTool::new).collect();
         let list: Vec<Value> = tools.iter().map(McpTool::description).collect();
@@ -105,13 +105,12 @@ impl McpService {
         }
     }
 
-    /// Whether this path is its own.
+    /// Whether this path belongs to the service.
     pub fn serves(path: &str) -> bool {
         path == MCP
     }
 
-    /// Answers a request. `may_continue` states whether another request may follow its body on a connection of
-    /// HTTP/1.1.
+    /// Answers a request. `may_continue` states whether another request may follow on the same HTTP/1.1 connection.
     pub async fn handle(
         &self,
         gateway: &ArcSwap<Gateway>,
@@ -121,7 +120,7 @@ impl McpService {
         trust: &ConnectionTrust,
         may_continue: bool,
     ) -> Response<Full<Bytes>> {
-        // The same gateway is used for the whole request, even if the settings change while its body arrives.
+        // The same gateway is used for the whole request, even if the settings change while the body arrives.
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
         let has_body = !body.is_at_end();
@@ -155,7 +154,7 @@ impl McpService {
                 response.headers_mut(),
             );
         }
-        // The rest of a body that was not read could be parsed as the next request.
+        // Unread bytes of a body could be parsed as the next request.
         if is_http1 && has_body && !(has_arrived && may_continue) {
             response
                 .headers_mut()
@@ -164,7 +163,7 @@ impl McpService {
         response
     }
 
-    /// Answers a message. All messages except calls take a token of the guard; the gateway limits calls.
+    /// Answers a message. All messages except calls take a token of the guard. Calls are limited by the gateway.
     async fn answer(
         &self,
         gateway: &Gateway,
@@ -204,7 +203,7 @@ impl McpService {
         }
     }
 
-    /// Answers a method that states something about this server.
+    /// Answers a method that describes this server.
     fn described(
         &self,
         gateway: &Gateway,
@@ -218,7 +217,7 @@ impl McpService {
             instructions,
             ..
         } = self;
-        // Only this part differs between two answers, so all other parts were made at the start.
+        // Only this part differs between responses. All other parts were built at the start.
         let ttl = ttl_millis(gateway);
         let versions = json!(PROTOCOLS);
         let cached =
@@ -254,12 +253,12 @@ impl McpService {
         )
     }
 
-    /// The tool of a call, and the target of the corresponding request.
+    /// The tool of a call and the target of the corresponding request.
     fn call(&self, message: &RpcMessage<'_>) -> Result<(&McpTool, String), RpcError> {
         let name = message.params.name.as_deref().unwrap_or_default();
         let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
         let tool = self.tools.iter().find(|tool| tool.name == name);
-        let tool = tool.ok_or_else(|| invalid("Call a tool of tools/list.".to_owned()))?;
+        let tool = tool.ok_or_else(|| invalid("Call a tool from tools/list.".to_owned()))?;
         let none = CallArguments::new();
         let target = tool
             .target(message.params.arguments.as_ref().unwrap_or(&none))
@@ -268,8 +267,8 @@ impl McpService {
     }
 }
 
-/// Reads the message of a request. A message that does not arrive with its head takes a token of the guard until it has
-/// arrived.
+/// Reads the message of a request. If the body does not arrive together with the head, the request takes a token of the
+/// guard until the body has arrived.
 async fn receive(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -292,7 +291,7 @@ async fn receive(
     let application = gateway.application(head).map(Holder::Application);
     let holder = application.unwrap_or(Holder::Client(client));
     let read = body.rest(McpService::MAX_BODY, holder).await;
-    // Only a client that keeps the gateway waiting loses its token.
+    // Only a client that keeps the gateway waiting loses the token.
     if read != Err(BodyFailure::Slow) {
         gateway.guard.give_back(client);
     }
@@ -326,7 +325,7 @@ fn refusal(
     }
 }
 
-/// A request after its body.
+/// A request whose body has been read.
 enum Received {
     Message(Vec<u8>),
     Preflight,
@@ -342,7 +341,8 @@ impl Received {
     }
 }
 
-/// Time for which lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
+/// The time in milliseconds for which lists may be cached: until the next expected refresh of the data. A restart may
+/// change lists earlier.
 fn ttl_millis(gateway: &Gateway) -> u128 {
     let now = gateway.clock.now().wall;
     gateway
@@ -352,7 +352,7 @@ fn ttl_millis(gateway: &Gateway) -> u128 {
         .map_or(0, |at| at.since(now).as_millis())
 }
 
-/// The refusal of a message that was not read.
+/// The refusal of a message that could not be read.
 const fn unread(failure: BodyFailure) -> HttpRefusal {
     match failure {
         BodyFailure::Broken | BodyFailure::Trailers => NO_BODY,
@@ -362,8 +362,8 @@ const fn unread(failure: BodyFailure) -> HttpRefusal {
     }
 }
 
-/// Whether a page may send this request: a page of this service, or a page whose origin may read the API. Other
-/// programs send no origin.
+/// Whether a page of this origin may send requests: a page of this service or one whose origin may read the API.
+/// Programs other than browsers send no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
     let Some(sent) = origin.first else {
         return true;

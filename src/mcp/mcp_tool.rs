@@ -1,4 +1,4 @@
-//! A tool: an endpoint in the form for calls by language models.
+//! A tool, which is an endpoint in the form in which language models call it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use scoregate_base::routes::{AllowedValues, Endpoint, Param};
 
 use super::rpc_message::{CallArguments, RpcText};
 
-/// Room for most targets.
+/// A capacity that is enough for most targets.
 const TARGET: usize = 96;
 
 /// The name of the tool of an endpoint.
@@ -42,7 +42,7 @@ impl McpTool {
         id.into_iter().chain(self.endpoint.takes.iter().copied())
     }
 
-    /// Its entry in the list of tools.
+    /// The entry in the tool list.
     pub(super) fn description(&self) -> Value {
         let properties: Map<String, Value> = self
             .params()
@@ -66,7 +66,7 @@ impl McpTool {
         })
     }
 
-    /// Path and query of the request that corresponds to a call. The gateway checks the values; only arguments with an
+    /// Path and query of the request that corresponds to a call. The gateway checks the values. Only arguments with an
     /// unknown name or type are refused here.
     pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
         for (name, value) in arguments {
@@ -96,7 +96,7 @@ impl McpTool {
             let missing = "Send `id`, the identifier of a model.";
             let from = target.len();
             append_escaped(&mut target, arguments.get(Param::Id.name()).ok_or(missing)?);
-            // Such a segment would change the path when it is normalized.
+            // Path normalization would remove such a segment.
             if matches!(target.get(from..), Some("" | "." | "..")) {
                 return Err(missing.to_owned());
             }
@@ -134,7 +134,7 @@ fn schema(param: Param) -> Value {
     schema.into()
 }
 
-/// Appends a text or a number to a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).
+/// Appends a text or a number to a path or a query. Escapes all characters except the unreserved ones (RFC 3986, 2.3).
 fn append_escaped(target: &mut String, value: &RawValue) {
     let json = value.get();
     let text: Option<RpcText<'_>> = json

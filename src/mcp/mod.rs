@@ -1,6 +1,6 @@
-//! The API for language models: the Model Context Protocol (MCP) at `POST /mcp`. A second form of requests. Each endpoint is
-//! a tool; a tool call becomes the corresponding GET, which the gateway answers like any other, with the same key check,
-//! limits, price, logs and metrics. Only its response is translated.
+//! The API for language models: the Model Context Protocol (MCP) at `POST /mcp`. Each endpoint is a tool. A tool call
+//! is converted to the corresponding GET request, which the gateway answers as usual, with the same key check, limits,
+//! price, logs and metrics. Only the response is translated.
 
 mod brief_text;
 mod mcp_headers;

@@ -1,5 +1,5 @@
-//! Revisions of the protocol. The newest revision states its version in each request, the other revisions in a
-//! handshake.
+//! Revisions of the protocol. In the newest revision, each request states the version. In the other revisions, the
+//! version is negotiated in a handshake.
 
 use super::mcp_headers::{self, McpHeaders, SentField};
 use super::rpc_message::{BadMessage, RpcError, RpcMessage};
@@ -13,12 +13,12 @@ const STATELESS: &str = PROTOCOLS[0];
 pub(super) enum ProtocolEra {
     /// Each request states its version.
     Stateless,
-    /// A handshake agrees on the version. Nothing about it is remembered.
+    /// The version is negotiated in a handshake. The server does not store it.
     Handshake,
 }
 
 impl ProtocolEra {
-    /// The kind of revision of a request, whose headers must agree with its body.
+    /// The kind of revision of a request. Returns an error if the headers do not match the body.
     pub(super) fn of<'m>(
         message: &RpcMessage<'m>,
         headers: &McpHeaders<'_>,
@@ -51,7 +51,7 @@ impl ProtocolEra {
         if sole(headers.method, mcp_headers::METHOD)? != Some(&*message.method) {
             return Err(mismatch("Mcp-Method"));
         }
-        // Names of tools are plain ASCII, so an encoded name is never the name of a tool.
+        // Tool names are plain ASCII, so an encoded name is never a tool name.
         let name = || sole(headers.name, mcp_headers::NAME);
         if message.method == "tools/call" && name()? != message.params.name.as_deref() {
             return Err(mismatch("Mcp-Name"));
@@ -67,7 +67,8 @@ impl ProtocolEra {
     }
 }
 
-/// The revision that a handshake agrees on. The stateless revision has no handshake, so it is never offered here.
+/// The revision that is negotiated in a handshake. The stateless revision has no handshake, so it is never offered
+/// here.
 pub(super) fn agreed(requested: Option<&str>) -> &'static str {
     let [_, newest, oldest] = PROTOCOLS;
     if requested == Some(oldest) {
@@ -77,7 +78,7 @@ pub(super) fn agreed(requested: Option<&str>) -> &'static str {
     }
 }
 
-/// The only value of a header field.
+/// The value of a header field, which must not be repeated.
 fn sole<'h>(field: SentField<'h>, name: &'static str) -> Result<Option<&'h str>, RpcError> {
     let value = field.first.map(|value| value.to_str()).transpose();
     value

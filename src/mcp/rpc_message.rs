@@ -21,7 +21,7 @@ pub struct RpcMessage<'m> {
     pub(super) params: RpcParams<'m>,
 }
 
-/// A text, borrowed from its message unless it has escapes.
+/// A text, borrowed from the message unless it has escapes.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
 
@@ -42,7 +42,7 @@ pub(super) struct RpcParams<'m> {
     pub(super) meta: Option<RequestMeta<'m>>,
 }
 
-/// The facts that each request of a revision without a handshake states.
+/// The metadata in each request of a revision without a handshake.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
@@ -53,10 +53,10 @@ pub(super) struct RequestMeta<'m> {
     pub(super) client_capabilities: Option<IgnoredAny>,
 }
 
-/// A message without a method to call. It is answered by an error.
+/// An invalid message. The response is an error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadMessage<'m> {
-    /// The id, where it could be read.
+    /// The id, if it could be read.
     pub(super) id: Option<&'m str>,
     pub(super) error: RpcError,
 }
@@ -66,11 +66,11 @@ pub struct BadMessage<'m> {
 pub(super) struct RpcError {
     pub(super) code: i32,
     pub(super) message: Cow<'static, str>,
-    /// JSON.
+    /// Additional data as JSON.
     pub(super) data: Option<String>,
 }
 
-/// A message whose parameters are read as `P`.
+/// A message whose parameters are deserialized as `P`.
 #[derive(Deserialize)]
 struct RpcEnvelope<'m, P> {
     #[serde(borrow)]
@@ -104,7 +104,7 @@ impl RpcError {
     pub(super) const INVALID_PARAMS: i32 = -32_602;
     pub(super) const HEADER_MISMATCH: i32 = -32_020;
     pub(super) const UNSUPPORTED_VERSION: i32 = -32_022;
-    /// Outside of the codes that JSON-RPC and the protocol reserve.
+    /// A code outside the ranges that JSON-RPC and the protocol reserve.
     pub(super) const UNAUTHENTICATED: i32 = 401;
 
     pub(super) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
@@ -127,13 +127,13 @@ impl<'m> RpcMessage<'m> {
             ),
         };
         let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
-        // This is one pass. Further passes find the errors of a message.
+        // A valid message is parsed in one pass. Further passes only determine the error of an invalid message.
         let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_, RpcParams<'_>>>(text) else {
             serde_json::from_str::<&RawValue>(text).map_err(|_| not_json())?;
             let envelope: RpcEnvelope<'_, IgnoredAny> =
                 serde_json::from_str(text).map_err(|_| invalid(None))?;
             let (id, _, _) = envelope.valid()?;
-            let message = "Send the parameters as an object, each of its type.";
+            let message = "Send the parameters as an object with values of the right types.";
             return Err(BadMessage {
                 id,
                 error: RpcError::new(RpcError::INVALID_PARAMS, message),
@@ -149,7 +149,7 @@ impl<'m> RpcMessage<'m> {
 }
 
 impl<'m, P> RpcEnvelope<'m, P> {
-    /// The id, the method and the parameters of a request of the version that is supported.
+    /// The id, method and parameters of a valid request. The JSON-RPC version must be supported.
     fn valid(self) -> Result<(Option<&'m str>, RpcText<'m>, Option<P>), BadMessage<'m>> {
         let id = self.id.map(RawValue::get);
         if !id.is_none_or(is_id) {
@@ -170,12 +170,12 @@ fn invalid(id: Option<&str>) -> BadMessage<'_> {
     }
 }
 
-/// Reads a member that is present, `null` included.
+/// Deserializes a member that is present, even if it is `null`.
 fn present<'m, D: Deserializer<'m>>(deserializer: D) -> Result<Option<&'m RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Whether JSON is a text or a number. `null` is not an id in this protocol.
+/// Whether a JSON value is a text or a number. `null` is not an id in this protocol.
 fn is_id(json: &str) -> bool {
     json.len() <= MAX_ID && json.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
 }

@@ -1,4 +1,4 @@
-//! Responses of JSON-RPC, written as text around JSON that exists already.
+//! JSON-RPC responses, written as text around existing JSON.
 
 use bytes::Bytes;
 
@@ -6,11 +6,11 @@ use scoregate_base::routes::{append, append_string};
 
 use super::rpc_message::RpcError;
 
-/// The response with a result, which is JSON.
+/// A response with a result, which is JSON.
 pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
     const BEFORE_ID: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
     const AFTER_ID: &str = ",\"result\":";
-    // Of the exact size, so that it becomes the body as it is.
+    // The buffer has the exact size, so that it becomes the body without a copy.
     let mut body =
         Vec::with_capacity(BEFORE_ID.len() + id.len() + AFTER_ID.len() + result.len() + 1);
     append(&mut body, &[BEFORE_ID, id, AFTER_ID]);
@@ -19,7 +19,7 @@ pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
     body.into()
 }
 
-/// The response with an error. Without an id it belongs to no request.
+/// A response with an error. The id is `None` if it could not be read.
 pub(super) fn error(id: Option<&str>, error: &RpcError) -> Bytes {
     let mut body = Vec::new();
     append(&mut body, &["{\"jsonrpc\":\"2.0\""]);

@@ -15,10 +15,10 @@ use super::rpc_reply;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
-/// The members of a result before its text. No body of the API begins like this.
+/// The members of a result before the text. No body of the API begins like this.
 const BEGIN: &str = "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":";
 
-/// The members of an error that its text has.
+/// The members of an error that the text contains.
 #[derive(Deserialize)]
 struct RefusalBody {
     message: String,
@@ -26,8 +26,8 @@ struct RefusalBody {
     upgrade: Option<String>,
 }
 
-/// The response to a call with this id, from the response to its request: with a result that is stored with the document, or
-/// with another body of the API.
+/// Translates the response to a request into the response to the call with this id. The body is a result that is stored
+/// with the document, or another body of the API.
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,
@@ -64,15 +64,15 @@ pub(super) async fn translated(
     (Response::from_parts(head, Full::new(body)), outcome)
 }
 
-/// The result of a call that is answered by this body of the API: with its text, or with the body itself if it has no
-/// text.
+/// The result of a call for this body of the API. It contains the brief text of the body, or the body itself if there
+/// is no brief text.
 pub fn tool_result(endpoint: &Endpoint, body: &[u8]) -> Bytes {
     let text =
         brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     result(&text, body, false)
 }
 
-/// A result of a text and of a body, which is JSON.
+/// A result with a text and a body, which is JSON.
 fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
     let mut json = Vec::with_capacity(BEGIN.len() + text.len() + body.len() + 64);
     append(&mut json, &[BEGIN]);
@@ -87,18 +87,18 @@ fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
             "}",
         ],
     );
-    // A copy of the exact size, because the result is stored with its document.
+    // The copy has the exact size, because the result is stored with its document.
     Bytes::copy_from_slice(&json)
 }
 
-/// Sets the headers that every response with JSON has.
+/// Sets the headers of a JSON response.
 pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, body.len().into());
     headers.insert(CACHE_CONTROL, NO_STORE);
 }
 
-/// The error of a call without a valid key. Clients show only the message of an error of JSON-RPC.
+/// The error of a call without a valid key. Clients show only the message of a JSON-RPC error.
 fn unauthenticated(body: &[u8]) -> RpcError {
     let data = std::str::from_utf8(body).ok().map(str::to_owned);
     RpcError {
@@ -107,7 +107,7 @@ fn unauthenticated(body: &[u8]) -> RpcError {
     }
 }
 
-/// The message of an error and an address.
+/// The message of an error, with a URL if there is one.
 fn refusal_text(body: &[u8]) -> String {
     let Ok(RefusalBody {
         message,

@@ -1,4 +1,4 @@
-//! This gateway's grace shares, units owed by earlier processes, and accounts with reserved units.
+//! The grace shares of this gateway, the units owed by earlier processes, and the accounts with reserved units.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,31 +13,32 @@ use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
 use crate::accounts::Account;
 
 /// Interval between claims while a share is missing, and between confirmations of held shares, in seconds.
-// A missing share should be claimed before an outage begins, so claims are more frequent than confirmations.
+// Claims are more frequent than confirmations, so that a missing share is claimed before an outage begins.
 const CLAIM_EVERY: u64 = 10;
 const CONFIRM_EVERY: u64 = 60;
 
-/// The shares of this gateway, and the units that are owed on them.
+/// The shares of this gateway and the units owed on them.
 #[derive(Debug, Default)]
-// One lock for all fields: a claim compares shares and tokens, and changes both.
+// All fields have one lock, because a claim compares and changes both shares and tokens.
 pub(crate) struct GraceBook(Mutex<GraceEntries>);
 
 #[derive(Debug, Default)]
 struct GraceEntries {
     shares: Vec<HeldGraceShare>,
-    /// Tokens of claims that were not answered.
+    /// Tokens of unanswered claims.
     tokens: HashMap<Day, u64>,
     next_claim: Mono,
     /// The day of the last claims.
     claimed_on: Day,
-    /// Units of earlier processes that are not charged within the quota. They count on this gateway's shares until the day ends.
+    /// Units of earlier processes that are not charged within the quota. They count against this gateway's shares until
+    /// the day ends.
     carried: HashMap<(ApplicationId, Day), Vec<OwedUnits>>,
     /// Accounts that reserved units and have not been charged.
     accounts: Vec<Arc<Account>>,
 }
 
 impl GraceBook {
-    /// The shares and the owed units of an earlier process.
+    /// A book that continues the shares and the owed units of an earlier process.
     pub(crate) fn continuing(records: &OwedRecords) -> Self {
         let mut carried = HashMap::<_, Vec<OwedUnits>>::new();
         for one in &records.owed {
@@ -47,8 +48,7 @@ impl GraceBook {
                 .push(*one);
         }
         let next = |held: &HeldGraceShare| HeldGraceShare {
-            // With this number the ledger recognizes and refuses a copy of the data directory that continues an earlier
-            // process.
+            // With this number, the ledger detects and refuses a process on a copy of the data directory.
             life: held.life.saturating_add(1),
             ..*held
         };
@@ -60,7 +60,7 @@ impl GraceBook {
         }))
     }
 
-    /// Units that the account may owe here on its day.
+    /// Units that the account may owe on this gateway on its current day.
     pub(crate) fn part(&self, account: &Account, today: Day) -> u32 {
         let day = account.state().day().on(today).day();
         let grace = account.terms().limits.grace;
@@ -75,7 +75,7 @@ impl GraceBook {
         carried.fold(part, |part, one| part.saturating_sub(one.owed))
     }
 
-    /// Units of earlier processes, of this day and later ones, ordered by process.
+    /// Units of earlier processes for this day and later days, ordered by process.
     pub(crate) fn carried(&self, today: Day) -> Vec<OwedUnits> {
         let entries = self.0.lock();
         let mut all: Vec<_> = entries
@@ -101,12 +101,12 @@ impl GraceBook {
         }
     }
 
-    /// Whether it holds a share of this day.
+    /// Whether this gateway holds a share of this day.
     pub(crate) fn holds(&self, day: Day) -> bool {
         self.0.lock().shares.iter().any(|held| held.day == day)
     }
 
-    /// Its shares of this day and later ones. Owed units of earlier days are forgotten, so no process may continue the
+    /// The shares of this day and later days. Owed units of earlier days are not kept, so no process may continue the
     /// shares of those days, even if the clock is set back.
     pub(crate) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
         self.0
@@ -118,15 +118,15 @@ impl GraceBook {
             .collect()
     }
 
-    /// Removes its shares, so nothing more is delivered on grace. Returns the shares of this day and of later days.
+    /// Removes all shares, so that nothing more is delivered on grace. Returns the shares of this day and later days.
     pub(crate) fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
         let taken = self.shares(today);
         self.0.lock().shares.clear();
         taken
     }
 
-    /// The claims that are due, for today and for tomorrow, with a fresh token for each day without a share. When a day begins,
-    /// its claims are due immediately: an outage may follow that lasts until the next day.
+    /// The claims for today and tomorrow that are due, with a new token for each day without a share. When a day
+    /// begins, the claims are due immediately, because an outage could last until the next day.
     pub(crate) fn due_claims(
         &self,
         today: Day,
@@ -152,8 +152,8 @@ impl GraceBook {
         for day in days {
             let held = entries.shares.iter().find(|held| held.day == day);
             let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
-            // A claim without an answer may have taken a share. Its token is used again, so that the gateway does not take a
-            // second one.
+            // An unanswered claim may have taken a share. Its token is used again, so that the gateway does not take a
+            // second share.
             let waiting = held
                 .map(|held| held.token)
                 .or_else(|| entries.tokens.get(&day).copied());
@@ -175,12 +175,12 @@ impl GraceBook {
         claims
     }
 
-    /// Makes all claims due immediately, after an outage.
+    /// Makes all claims due immediately. Called after an outage.
     pub(crate) fn claim_soon(&self) {
         self.0.lock().next_claim = Mono::default();
     }
 
-    /// Records the answer to a claim. Returns whether the shares changed.
+    /// Records the reply to a claim. Returns whether the shares changed.
     pub(crate) fn claimed(&self, claim: &GraceClaim, share: Option<GraceShare>) -> bool {
         let entries = &mut *self.0.lock();
         entries.tokens.remove(&claim.day);
@@ -199,7 +199,7 @@ impl GraceBook {
                 life,
             });
         } else {
-            // Another process holds that share. Another share may be free, so the next claim does not wait.
+            // Another process holds this share. Since another share may be free, the next claim is due immediately.
             entries.next_claim = Mono::default();
         }
         true
@@ -207,7 +207,8 @@ impl GraceBook {
 
     /// Lists an account that reserved units.
     pub(crate) fn list(&self, account: &Arc<Account>) {
-        // The account is unlocked before the list is locked: `drop_settled` takes the locks in the other order.
+        // The account is unlocked before the list is locked, because `drop_settled` takes the locks in the opposite
+        // order.
         if !std::mem::replace(&mut account.state().is_uncharged, true) {
             self.0.lock().accounts.push(Arc::clone(account));
         }
@@ -218,7 +219,7 @@ impl GraceBook {
         self.0.lock().accounts.clone()
     }
 
-    /// Removes accounts that owe nothing, and their reserves, from the list.
+    /// Removes accounts that owe nothing from the list, and drops their reserves.
     pub(crate) fn drop_settled(&self, today: Day) {
         self.0.lock().accounts.retain(|account| {
             let mut state = account.state();

@@ -1,5 +1,5 @@
 //! Units delivered on grace while the ledger was unreachable: uncharged units of this process, and units of earlier
-//! processes on its data directory.
+//! processes with the same data directory.
 
 use std::io;
 use std::sync::Arc;
@@ -17,34 +17,36 @@ use crate::quota::grace_book::GraceBook;
 use crate::quota::grace_writer::{GraceWriter, NewContent};
 
 /// Number of applications per exchange that charges units.
-// Bounds one exchange: it has one timeout, however many applications it charges.
+// This limits the size of an exchange, which has one timeout regardless of the number of applications.
 const CHARGED_AT_ONCE: usize = 256;
 
-/// Units delivered on grace and not charged, and the right to deliver more.
+/// Units that were delivered on grace and not charged, and the shares that allow more.
 #[derive(Default)]
 pub(crate) struct GraceCharges {
     /// Identifies this process in the ledger.
     node: u64,
     pub(crate) book: Arc<GraceBook>,
-    /// Writes to the file.
+    /// Writes the file; `None` if grace is disabled.
     writer: Option<GraceWriter>,
-    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    /// Whether, according to the last claims, this process lacks a share of today or tomorrow and other live gateways
+    /// hold some.
     others_hold: AtomicBool,
-    /// Whether units are in the file before they are spent, and the next process continues the shares.
+    /// Whether units are written to the file before they are spent, and the next process continues the shares.
     is_durable: bool,
-    /// Whether the units of earlier processes have been charged. Nothing is leased before.
+    /// Whether the units of earlier processes have been charged. Nothing is leased until then.
     has_charged: tokio::sync::Mutex<bool>,
-    /// Whether this process makes no more claims. Locked during claims, so that no claim follows the return of a share.
+    /// Whether this process has stopped making claims. Locked during claims, so that no claim follows the return of a
+    /// share.
     is_finished: tokio::sync::Mutex<bool>,
 }
 
 impl GraceCharges {
     /// Reads the state that an earlier process saved in `file`, and saves units of `node` there: before they are spent
-    /// if `is_durable`, else at the end. With a store in a file the disk itself may fail, so grace must not depend on
-    /// it.
+    /// if `is_durable`, otherwise at shutdown. If the store is a file, an outage may be a failure of the disk, so grace
+    /// must not depend on the disk.
     pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
         let read = Arc::clone(&file);
-        // The disk may be slow, and other tasks of the start need this thread.
+        // The disk may be slow, and other startup tasks need this thread.
         let reading = tokio::task::spawn_blocking(move || read.grace());
         let read = reading.await.map_err(io::Error::other).flatten();
         let Ok(mut records) = read.inspect_err(|error| {
@@ -75,7 +77,7 @@ impl GraceCharges {
             is_durable,
             ..Self::default()
         };
-        // The file must say that this process continues the shares before it uses them.
+        // The file must record that this process continues the shares before they are used.
         if is_durable
             && !charges.book.shares(Day::default()).is_empty()
             && charges.save(Day::default()).await.is_err()
@@ -85,7 +87,7 @@ impl GraceCharges {
         charges
     }
 
-    /// Reserves units that the account may owe. Returns whether there are any.
+    /// Reserves units that the account may owe. Returns whether any unit is reserved.
     pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
         match &self.writer {
             Some(writer) => writer.reserve(account).await,
@@ -113,8 +115,8 @@ impl GraceCharges {
                 Ok(share) => share,
                 Err(error) => {
                     tracing::debug!(%error, "no share of grace can be claimed yet");
-                    // The last answer about other gateways stays valid: an outage does not change the holders of
-                    // shares.
+                    // The last reply about other gateways remains valid, because an outage does not change the holders
+                    // of shares.
                     return;
                 }
             };
@@ -133,24 +135,25 @@ impl GraceCharges {
                 drop(self.save(today).await);
             }
         }
-        // Only the readiness check reads this value, independently of all others, so no ordering is needed.
+        // Only the readiness check reads this value, independently of other values, so no ordering is needed.
         self.others_hold.store(others_hold, Ordering::Relaxed);
     }
 
-    /// Whether this process lacks a share of today or tomorrow and live gateways hold some, by the last claims.
+    /// Whether, according to the last claims, this process lacks a share of today or tomorrow and other live gateways
+    /// hold some.
     pub(crate) fn others_hold(&self) -> bool {
         self.others_hold.load(Ordering::Relaxed)
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub(crate) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
-        // The lock is held during the charge: leases that begin meanwhile wait until earlier units are charged.
+        // The lock is held during the charge, so that new leases wait until earlier units are charged.
         let mut has_charged = self.has_charged.lock().await;
         if *has_charged {
             return Ok(());
         }
         let carried = self.book.carried(Day::default());
-        // Totals in the ledger belong to one process, so each exchange is in the name of one process.
+        // Totals in the ledger belong to one process, so each exchange is on behalf of one process.
         for of_node in carried.chunk_by(|one, next| one.node == next.node) {
             for owed in of_node.chunks(CHARGED_AT_ONCE) {
                 let Some(OwedUnits { node, .. }) = owed.first() else {
@@ -165,7 +168,7 @@ impl GraceCharges {
                     })
                     .await?;
                 for (one, outcome) in owed.iter().zip(&reply.outcomes) {
-                    // Units beyond the quota are part of the grace of the day, which may not be delivered again.
+                    // Units beyond the quota count as grace of the day, which must not be delivered again.
                     if matches!(outcome, ReportOutcome::Applied { granted, .. } if *granted <= one.quota.into())
                     {
                         self.book.settle_carried(one);
@@ -186,17 +189,17 @@ impl GraceCharges {
         Ok(())
     }
 
-    /// Ends grace in this process. Saves units for the next start, and returns the shares if the ledger is reachable and no
-    /// process on the data directory has owed units that may exceed the quota.
+    /// Ends grace in this process. Saves units for the next start. Returns the shares if the ledger is reachable and no
+    /// process with this data directory owes units that may exceed the quota.
     pub(crate) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
         // This waits for claims in flight. A claim after this point would take a share that is never returned.
         *self.is_finished.lock().await = true;
-        // After this, nothing is delivered on grace.
+        // From here on, nothing is delivered on grace.
         let shares = self.book.take_shares(today);
         let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
         let units: u32 = self.book.listed().iter().map(uncharged).sum();
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
-        // Once the file has no share, a share that cannot be returned is lost.
+        // If a share is no longer in the file and cannot be returned, it is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
         let (kept, returned) = if keeps {
             (shares, Vec::new())
@@ -216,7 +219,7 @@ impl GraceCharges {
         self.give_back(ledger, returned).await;
     }
 
-    /// The file no longer contains the shares, so no process continues them.
+    /// Returns shares to the ledger. The file no longer contains them, so no process continues them.
     async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
         for share in shares {
             if let Err(error) = ledger.return_grace(share).await {
@@ -249,8 +252,8 @@ impl GraceCharges {
             .await
     }
 
-    /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it. The units of
-    /// accounts that owe nothing any more leave the file.
+    /// Accounts that owe units of this day. Units of a past day can no longer be charged, because the ledger has closed
+    /// the day. The units of accounts that no longer owe any are removed from the file.
     pub(crate) async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
         let mut listed = self.book.listed();
         let before = listed.len();

@@ -1,7 +1,7 @@
-//! The thread that writes grace to `local.db`. It makes and drops all reservations, in order, so a unit is spent only
-//! while the file contains it.
+//! The thread that writes grace to `local.db`. It makes and drops all reservations in order, so a unit is spent only
+//! while it is in the file.
 //!
-//! Reservations that arrive while it writes are written together.
+//! Reservations that arrive during a write are written together.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use scoregate_store::{HeldGraceShare, LocalFile, OwedRecords, OwedUnits};
 use crate::accounts::Account;
 use crate::quota::grace_book::GraceBook;
 
-/// Work for the thread.
+/// A task for the thread.
 enum GraceWork {
     /// Reserves units of the account's day.
     Reserve(Arc<Account>, oneshot::Sender<bool>),
@@ -30,11 +30,11 @@ pub(crate) struct NewContent {
     pub(crate) shares: Vec<HeldGraceShare>,
     /// The current day. Units of earlier days can no longer be charged.
     pub(crate) today: Day,
-    /// Whether the units of this process are saved as owed units, because it spends no more of them.
+    /// Whether the units of this process are saved as owed units, because this process spends no more units.
     pub(crate) is_last: bool,
 }
 
-/// Sends work to the thread, which ends with this, or after the last content.
+/// Sends work to the thread. The thread ends when this is dropped or after the last content.
 #[derive(Debug)]
 pub(crate) struct GraceWriter(Sender<GraceWork>);
 
@@ -45,7 +45,7 @@ struct WriterState {
     file: Arc<LocalFile>,
     /// Whether reserved units must be in the file before they are spent.
     is_durable: bool,
-    /// The content that was written last, and whether nothing was added since.
+    /// The content that was written last, and whether nothing has been added since.
     saved: OwedRecords,
     is_unchanged: bool,
     is_failing: bool,
@@ -79,7 +79,7 @@ impl GraceWriter {
         Ok(Self(sender))
     }
 
-    /// Reserves units of the account's day durably. Returns whether one may be spent.
+    /// Durably reserves units of the account's day. Returns whether a unit may be spent.
     pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
         let (reply, reserved) = oneshot::channel();
         let is_sent = self
@@ -108,12 +108,12 @@ impl WriterState {
                 match work {
                     GraceWork::Reserve(account, reply) => reserving.push((account, reply)),
                     GraceWork::Replace(content, reply) => {
-                        // Reservations that arrived earlier are made first, because the last content ends the thread,
-                        // and they would get no answer.
+                        // Reservations that arrived earlier are made first. Otherwise they would get no reply after the
+                        // last content, which ends the thread.
                         self.reserve(std::mem::take(&mut reserving));
                         // The caller may have stopped waiting.
                         drop(reply.send(self.replace(&content)));
-                        // Nothing replaces the last content.
+                        // The last content is never replaced.
                         if content.is_last {
                             return;
                         }
@@ -131,7 +131,7 @@ impl WriterState {
             let day = account.state().day();
             let quota = account.terms().limits.day;
             let part = self.book.part(&account, day.day());
-            // Another request of the account may have reserved units meanwhile.
+            // Another request of the account may have reserved units in the meantime.
             if day.has_reserved() || !day.may_owe(quota, part) {
                 answer(reply, day.has_reserved());
                 continue;
@@ -149,10 +149,10 @@ impl WriterState {
             });
             waiting.push((account, reply));
         }
-        // All reservations share one write, since each write waits for the disk.
+        // All reservations share one write, because each write waits for the disk.
         let is_written = entries.is_empty() || self.add(&entries);
         for ((account, reply), entry) in waiting.into_iter().zip(entries) {
-            // Units may be spent only after the write: if the process crashes, the next start charges them.
+            // Units may be spent only after the write, so that the next start charges them if the process crashes.
             if is_written {
                 self.book.list(&account);
                 account.state().reserve(entry.day, entry.granted);
@@ -186,7 +186,7 @@ impl WriterState {
         written
     }
 
-    /// The content with the units of this process: the reserved units, or the owed units if it spends no more.
+    /// The content with the units of this process: the reserved units, or the owed units if it spends no more units.
     fn records(&self, content: &NewContent) -> OwedRecords {
         let listed = if self.is_durable || content.is_last {
             self.book.listed()
@@ -226,14 +226,15 @@ impl WriterState {
     }
 
     fn write(&mut self, records: OwedRecords) -> io::Result<()> {
-        // If the write fails, the content of the file is unknown, so the next content is written even if it is equal.
+        // If the write fails, the content of the file is unknown, so the next content is written even if it is the
+        // same.
         self.is_unchanged = false;
         self.file.replace_grace(&records)?;
         (self.saved, self.is_unchanged) = (records, true);
         Ok(())
     }
 
-    /// Logs a failure when it begins.
+    /// Logs the first of consecutive failures.
     fn report(&mut self, done: &io::Result<()>) {
         let was_failing = std::mem::replace(&mut self.is_failing, done.is_err());
         if let Err(error) = done

@@ -1,5 +1,5 @@
 //! Units for requests: leased units, and grace while the ledger is unreachable. Requests that wait for a lease of the
-//! same application share the call, each with a separate deadline.
+//! same application share a call, but have separate deadlines.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::accounts::{Account, KeyDirectory, LeaseCall};
 use crate::quota::ledger_access::ServingFacts;
 use crate::quota::ledger_calls::LedgerCalls;
 
-/// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and callers lose
-/// the units that a failed call does not return.
+/// Number of applications per ledger call at shutdown. Each call to a shared ledger has one timeout, and applications
+/// lose the units that a failed call does not return.
 const RETURNS_AT_ONCE: usize = 256;
 
 /// The ledger did not answer in time or could not write.
@@ -30,7 +30,7 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Leases by these calls.
+    /// Uses these calls for leases.
     pub fn of(calls: LedgerCalls) -> Self {
         Self {
             calls: Arc::new(calls),
@@ -42,11 +42,11 @@ impl Leases {
         self.calls.minutes.gateways()
     }
 
-    /// Waits until a ledger call for the account has succeeded, either the call in flight or a new call, and returns
-    /// the time after it. Does not wait while the ledger is unreachable.
+    /// Waits for the ledger call in flight for the account, or for a new one, and returns the time after it. Does not
+    /// wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let Some(LeaseCall(mut call)) = self.calls.current(account) else {
-            // The next probe leases for the account that needed units last, since it can use them.
+            // The next probe leases for the account that needed units last, because this account can use them.
             self.calls.health.is_needed_by(account);
             return Err(LeaseUnavailable);
         };
@@ -75,7 +75,8 @@ impl Leases {
         }
     }
 
-    /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
+    /// Whether this gateway holds a share of today's grace, so that it can deliver to paid applications without the
+    /// ledger.
     pub fn holds_grace_share(&self) -> bool {
         self.calls
             .grace
@@ -83,7 +84,7 @@ impl Leases {
             .holds(self.calls.clock.now().wall.day())
     }
 
-    /// Whether the ledger cannot be used now, as far as known.
+    /// Whether the ledger is known to be unusable now.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.calls.is_unreachable()
     }
@@ -105,10 +106,10 @@ impl Leases {
         }
     }
 
-    /// Reserves units that the account may owe, and returns the units that it may use then: no grace if they cannot be
-    /// reserved.
+    /// Reserves units that the account may owe, and returns the units that it may then use. If the reservation fails,
+    /// these include no grace.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
-        // The disk may hang. A request waits for the disk no longer than for the ledger.
+        // The disk may hang, so a request waits for the disk no longer than for the ledger.
         let reserving = self
             .calls
             .clock
@@ -149,10 +150,10 @@ impl Leases {
         }
     }
 
-    /// Returns all leased and unspent units, and saves uncharged units for the next start. Units that cannot be
-    /// returned are unavailable to their application until midnight.
+    /// Returns all leased and unspent units, and saves uncharged units for the next start. If units cannot be returned,
+    /// the application cannot use them until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        // Without a recorded failure nothing probes the ledger, so nothing is leased after this.
+        // The ledger is probed only if a failure is recorded, so nothing is leased after this.
         let was_unreachable = self.is_unreachable();
         self.calls.health.clear();
         let is_away = !self.return_leases(key_directory).await || was_unreachable;
@@ -163,7 +164,7 @@ impl Leases {
             .await;
     }
 
-    /// Returns whether the ledger answered, if there was anything to return.
+    /// Returns leased units and tokens. The result is `false` if there were any and the ledger did not answer.
     async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
         let calls = &self.calls;
         // Units leave the balances before they are returned, so that no unit is both spent and returned.
@@ -180,7 +181,7 @@ impl Leases {
             {
                 let today = started.wall.day();
                 let reports = reports.to_vec();
-                // A database that does not answer would delay the shutdown by its timeout for every chunk.
+                // If the database does not answer, every chunk would delay the shutdown by a timeout.
                 calls
                     .ledger
                     .exchange(LedgerExchange {
@@ -225,7 +226,7 @@ mod tests {
         Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication,
     };
 
-    /// A ledger that cannot be reached, with the number of calls.
+    /// An unreachable ledger that counts calls.
     #[derive(Default)]
     struct UnreachableLedger(AtomicU32);
 

@@ -1,5 +1,5 @@
-//! Leases of tomorrow's units for applications in use, taken before midnight: their first requests of the day need not
-//! wait for the ledger, and the gateways do not call it all at once.
+//! Leases tomorrow's units for applications in use before midnight. Their first requests of the day then do not wait
+//! for the ledger, and the calls of the gateways are spread over time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreResult};
 
 use crate::quota::leases::Leases;
 
-/// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
+/// Maximum time before midnight of a lease. The leases of the applications are spread between this time and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
-/// Latest of these times. Applications that are first used later have their leases at the next check.
-// Checks follow every few seconds, so the last half minute allows repeated attempts.
+/// Minimum time before midnight of a lease. Applications that are first used later get their leases at the next check.
+// There is a check every few seconds, so the last half minute allows several attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
-// Bounds one exchange, which has one timeout.
+// This limits the size of an exchange, which has one timeout.
 const AT_ONCE: usize = 256;
 
 impl Leases {
@@ -40,7 +40,7 @@ impl Leases {
         });
         for accounts in due.chunks(AT_ONCE) {
             if let Err(error) = self.lease_ahead_for(accounts, today, tomorrow).await {
-                tracing::debug!(%error, "units of tomorrow cannot be leased yet");
+                tracing::debug!(%error, "tomorrow's units cannot be leased yet");
                 return;
             }
         }
@@ -75,7 +75,7 @@ impl Leases {
         let reply = self.calls.ledger.exchange(exchange).await?;
         for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
             if let ReportOutcome::Applied { node, granted, .. } = outcome {
-                // The terms may have changed during the call, so the units belong to the limits of the report.
+                // The terms may have changed during the call, so the units are recorded with the limits of the report.
                 let units = account.lease_ahead(terms.limits, tomorrow, node, granted);
                 self.calls.instruments.units(UnitUse::Leased, units);
             }
@@ -84,7 +84,7 @@ impl Leases {
     }
 }
 
-/// The time before midnight at which tomorrow's units of an application are due.
+/// How long before midnight the lease of tomorrow's units is due for an application.
 fn due_before_midnight(id: ApplicationId) -> Duration {
     let span = u64::try_from(FROM.saturating_sub(TO).as_millis()).unwrap_or(u64::MAX);
     TO + Duration::from_millis(id.number() % span)
@@ -114,7 +114,8 @@ mod tests {
 
     const KEY: &str = "key";
 
-    /// The days of one application, and the whole minute limit for one gateway. Replies to leases ahead need a permit.
+    /// The days of one application, and the whole minute limit for one gateway. A reply to a lease ahead needs a
+    /// permit.
     struct OneNodeLedger {
         days: Mutex<BTreeMap<Day, (DayTotals, NodeTotals)>>,
         ahead: Semaphore,
@@ -158,7 +159,7 @@ mod tests {
         }
     }
 
-    /// A pool that is always full.
+    /// A grant from a pool that is always full.
     fn granted(report: &MinuteReport) -> MinuteGrant {
         MinuteGrant {
             tokens: report.wanted,
@@ -177,7 +178,7 @@ mod tests {
     }
 
     impl MidnightGateway {
-        /// A gateway with a paid application, when units of tomorrow are due.
+        /// A gateway with a paid application at a time when tomorrow's units are due.
         fn new(replies_ahead: usize) -> Self {
             let (clock, manual) =
                 Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:30Z").unwrap());
@@ -233,7 +234,7 @@ mod tests {
             }
         }
 
-        /// Units granted and not returned today, after a shutdown.
+        /// Shuts down. Returns the number of units granted today that were not given back.
         async fn charged(&self) -> u64 {
             self.ends_calls().await;
             self.leases.drain(&self.directory).await;

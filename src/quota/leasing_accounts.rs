@@ -1,4 +1,5 @@
-//! Accounts that leased units lately, to count the units that this process holds. Requests do no work for it.
+//! Accounts that leased units recently, for counting the units that this process holds. Counting does not slow down
+//! requests.
 
 use std::sync::Arc;
 
@@ -8,12 +9,12 @@ use scoregate_base::clock::Day;
 
 use crate::accounts::Account;
 
-/// Accounts that leased units lately.
+/// Accounts that leased units recently.
 #[derive(Default)]
 pub(crate) struct LeasingAccounts {
     /// Each account once.
     accounts: Mutex<Vec<Arc<Account>>>,
-    /// The day on which outdated entries were removed last.
+    /// The day on which outdated entries were last removed.
     cleaned_on: Mutex<Day>,
 }
 
@@ -26,7 +27,7 @@ impl LeasingAccounts {
     /// Units of `today` leased and not delivered.
     pub(crate) fn held(&self, today: Day) -> u64 {
         self.clean(today);
-        // A copy, so that a request that lists its account does not wait while all accounts are visited.
+        // The list is copied, so that a request that lists its account does not wait while all accounts are visited.
         let accounts = self.accounts.lock().clone();
         let unspent = |account: &Arc<Account>| account.state().day().on(today).unspent();
         accounts.iter().map(unspent).map(u64::from).sum()
@@ -37,10 +38,10 @@ impl LeasingAccounts {
         self.accounts.lock().clone()
     }
 
-    /// Removes accounts that were used neither today nor yesterday. An account of yesterday may have units that were
+    /// Removes accounts that were used neither today nor yesterday. An account used yesterday may have units that were
     /// leased before midnight.
     fn clean(&self, today: Day) {
-        // The lock is held until the list is clean, so that a concurrent view counts no outdated entries.
+        // The lock is held until the list is clean, so that a concurrent reader counts no outdated entries.
         let mut cleaned_on = self.cleaned_on.lock();
         if *cleaned_on < today {
             *cleaned_on = today;

@@ -1,4 +1,4 @@
-//! Whether this gateway can lease units, on which readiness depends. The decision is in `admin::readiness`.
+//! Whether this gateway can lease units. Readiness, which is decided in `admin::readiness`, depends on this.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use scoregate_store::Ledger;
 pub(crate) struct LedgerAccess {
     /// Whether an exchange has succeeded since the start.
     has_leased: AtomicBool,
-    /// The reason why the store refuses connections, while it answers.
+    /// The reason why a reachable store refuses connections.
     refusal: ArcSwapOption<String>,
 }
 
@@ -26,22 +26,22 @@ pub(crate) struct LedgerAccess {
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
-    /// The keys are from the local copy, because the store was not read since the start.
+    /// The keys are from the local copy, because the store has not been read since the start.
     pub is_copied: bool,
-    /// The reason why the store refuses the connections of this gateway, while it answers.
+    /// The reason why a reachable store refuses the connections of this gateway.
     pub refusal: Option<String>,
     /// An exchange with the ledger has succeeded since the start.
     pub has_leased: bool,
-    /// A part of the grace of the day belongs to this gateway.
+    /// This gateway holds a share of the grace of the day.
     pub holds_grace_share: bool,
-    /// The ledger cannot be used, and when it last could, only other gateways held shares of the grace.
+    /// The ledger cannot be used, and according to the last claims, only other gateways hold shares of the grace.
     pub others_hold_grace: bool,
 }
 
 impl LedgerAccess {
     /// Records an exchange with the ledger.
     pub(crate) fn leased(&self) {
-        // It only becomes true, and nothing else is read with it, so no ordering is needed.
+        // The flag is only ever set, and no other value is read with it, so no ordering is needed.
         self.has_leased.store(true, Ordering::Relaxed);
     }
 
@@ -49,21 +49,21 @@ impl LedgerAccess {
         self.has_leased.load(Ordering::Relaxed)
     }
 
-    /// The reason why the store refuses connections, while it answers.
+    /// The reason why a reachable store refuses connections.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.load().as_deref().cloned()
     }
 
-    /// Connects to the store, until a connection and a lease have succeeded.
+    /// Tests the connection to the store until a connection and a lease have succeeded.
     pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &StoreInstruments) {
         if self.refusal.load().is_none() && self.has_leased() {
             return;
         }
-        // An unreachable store changes nothing: it may be unreachable for every gateway.
+        // If the store is unreachable, nothing changes, because it may be unreachable for every gateway.
         let Ok(refusal) = ledger.refusal().await else {
             return;
         };
-        // The refusal is compared with the previous refusal, so that only a change is logged: the check runs every
+        // The refusal is compared with the previous one, so that only changes are logged, although the check runs every
         // second.
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
@@ -98,7 +98,7 @@ mod tests {
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
-    /// Answers attempts to connect in this order, from the end.
+    /// A ledger that answers attempts to connect with these results, starting with the last.
     struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);
 
     fn unreachable() -> StoreError {

@@ -1,6 +1,7 @@
-//! Calls to the ledger for accounts: at most one in flight per account, in a task that belongs to no request.
+//! Calls to the ledger for accounts. At most one call per account is in flight, in a task that is independent of
+//! requests.
 //!
-//! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
+//! `limits::DayBalance` decides how much to lease. The guarantees of the ledger are described in `store`.
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -26,29 +27,29 @@ use crate::quota::shared_minutes::SharedMinutes;
 
 use crate::quota::ledger_access::LedgerAccess;
 
-/// Default time after which the ledger counts as unreachable if a call has not ended.
-// A request waits this long at most once in an outage: after the first late call no request waits for the ledger.
+/// Default timeout of a call, after which the ledger counts as unreachable.
+// Requests wait this long only once in an outage: after the first late call, no request waits for the ledger.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of parts into which the timeout of a call is divided.
-// A pause of this process uses up one part at most, so a reply that arrived during it is still in time.
+// A pause of this process uses up at most one part, so a reply that arrived during the pause is still in time.
 const TIMEOUT_PARTS: u32 = 8;
 
-/// The end of a report.
+/// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportEnd {
     Applied,
-    /// The ledger has different terms of the application and granted nothing.
+    /// The ledger has different terms for the application and granted nothing.
     OutdatedTerms,
     Failed,
 }
 
-/// A ledger call, to be run to its end in the background.
+/// A ledger call that must be run to completion in the background.
 pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a ledger call in the background, independently of the request that started it.
 pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
-/// Calls to the ledger in the name of this process.
+/// Calls to the ledger on behalf of this process.
 pub struct LedgerCalls {
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Identifies this process in the ledger.
@@ -65,13 +66,13 @@ pub struct LedgerCalls {
     pub(crate) grace: GraceCharges,
     /// Notified when the store is reachable again.
     pub(crate) key_freshness: Arc<KeyFreshness>,
-    /// Tokens of minutes.
+    /// Tokens of minute limits.
     pub(crate) minutes: SharedMinutes,
     pub(crate) leasing: LeasingAccounts,
 }
 
 impl LedgerCalls {
-    /// Calls `ledger` in the name of `node`; `spawn` runs the calls.
+    /// Calls to `ledger` on behalf of `node`. `spawn` runs the calls.
     pub fn new(
         ledger: Arc<dyn Ledger>,
         node: u64,
@@ -97,21 +98,21 @@ impl LedgerCalls {
         }
     }
 
-    /// Leases from a ledger of this many gateways, which share minute limits; a call may take `timeout`.
+    /// Makes this many gateways share the ledger and minute limits. A call may take `timeout`.
     pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
         self.timeout = timeout;
         self.minutes = SharedMinutes::among(gateways);
         self
     }
 
-    /// Makes requests wait for changes of keys once the store is reachable again.
+    /// Makes requests wait for key changes once the store is reachable again.
     pub fn with_key_freshness(mut self, key_freshness: &Arc<KeyFreshness>) -> Self {
         self.key_freshness = Arc::clone(key_freshness);
         self
     }
 
-    /// Reads the state that an earlier process saved in `file`, and saves uncharged units there. With a shared ledger
-    /// this process continues the grace shares of the earlier process.
+    /// Reads the state that an earlier process saved in `file`, and saves uncharged units there. If the ledger is
+    /// shared, this process continues the grace shares of the earlier process.
     pub async fn carrying(mut self, file: Arc<LocalFile>) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
@@ -127,7 +128,7 @@ impl LedgerCalls {
             .await
     }
 
-    /// The time since which this gateway uses only its part of a minute limit, because the ledger is unreachable.
+    /// The time from which this gateway uses only its part of a minute limit, because the ledger is unreachable.
     pub(crate) fn unreachable_since(&self) -> Mono {
         if self.key_freshness.is_copied() {
             return self.started;
@@ -136,7 +137,7 @@ impl LedgerCalls {
         failure.map_or_else(|| self.clock.mono(), |failure| failure.at)
     }
 
-    /// Whether the ledger cannot be used now, as far as known.
+    /// Whether the ledger is known to be unusable now.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.health.is_unreachable() || self.key_freshness.is_copied()
     }
@@ -150,7 +151,8 @@ impl LedgerCalls {
     /// The call in flight for the account, or a new one.
     pub(crate) fn attempt(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
         let mut state = account.state();
-        // Checked under the lock that `begin` keeps until the call is recorded, so that concurrent requests share one call.
+        // This is checked under the lock that `begin` keeps until the call is recorded, so that concurrent requests
+        // share one call.
         if let Some(call) = state.call() {
             return LeaseCall::clone(call);
         }
@@ -158,7 +160,7 @@ impl LedgerCalls {
         self.begin(account, state, report)
     }
 
-    /// The report that leases what the account needs next: units of the day, and tokens of the minute.
+    /// The report that leases the units of the day and the tokens of the minute that the account needs next.
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let limits = terms.limits;
@@ -194,14 +196,16 @@ impl LedgerCalls {
         let call = LeaseCall(call);
         state.begin_call(call.clone());
         let is_new = state.mark_listed();
-        // Unlocked before the account is listed: `LeasingAccounts` locks its list first and then the accounts.
+        // The account is unlocked before it is listed, because `LeasingAccounts` locks its list first and then the
+        // accounts.
         drop(state);
         if is_new {
             self.leasing.list(account);
         }
         let calls = Arc::clone(self);
         let account = Arc::clone(account);
-        // A separate task: a client that disconnects must not end a call that other requests wait for.
+        // The call runs in a separate task, because a client that disconnects must not end a call that other requests
+        // wait for.
         (self.spawn)(Box::pin(async move {
             let mut exchange = pin!(calls.exchange(&account, report));
             let in_time = calls.in_time(&ended, exchange.as_mut()).await;
@@ -210,19 +214,19 @@ impl LedgerCalls {
             } else {
                 calls.failed(&account, &"it did not answer in time");
                 ended.send_replace(Some(false));
-                // No request waits for the call any more. The ledger may still have granted units, so its reply is
+                // Requests no longer wait for the call. The ledger may still have granted units, so its reply is
                 // applied.
                 exchange.await
             };
-            // Cleared before waiters wake up, so that they can start the next call.
+            // The call is cleared before waiters wake up, so that they can start the next call.
             account.state().end_call();
             ended.send_replace(Some(granted));
         }));
         call
     }
 
-    /// The reply to a call, if it is not late. While no request waits, a pause of this process counts as at most one
-    /// part of the timeout, because the reply may have arrived during the pause.
+    /// The reply to a call, or `None` if it is late. While no request waits, a pause of this process counts as at most
+    /// one part of the timeout, because the reply may have arrived during the pause.
     async fn in_time(
         &self,
         ended: &watch::Sender<Option<bool>>,
@@ -234,7 +238,7 @@ impl LedgerCalls {
             if let Ok(granted) = self.clock.within(part, exchange.as_mut()).await {
                 return Some(granted);
             }
-            // The account has one receiver.
+            // The account itself holds one receiver.
             let is_awaited = ended.receiver_count() > 1;
             if is_awaited && self.clock.mono() >= deadline {
                 return None;
@@ -243,7 +247,7 @@ impl LedgerCalls {
         None
     }
 
-    /// Sends a report. If the terms were changed elsewhere, waits for the change.
+    /// Sends a report. If the terms were changed elsewhere, waits until this process has read the change.
     async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
         let mut end = self.send(account, &report).await;
         if end == ReportEnd::OutdatedTerms {
@@ -275,7 +279,8 @@ impl LedgerCalls {
             reports: vec![report.clone()],
         };
         let exchanging = async {
-            // Units of earlier processes come first. A new lease could otherwise take the rest of the quota that they need.
+            // Units of earlier processes are charged first. Otherwise a new lease could take the rest of the quota that
+            // these units need.
             self.charge_carried().await?;
             self.ledger.exchange(exchange).await
         };
@@ -337,7 +342,7 @@ impl LedgerCalls {
                 state.set_day(after);
                 state.apply_to_windows(report, node, granted, windows);
                 drop(state);
-                // The account began another day during the call, so these units can no longer be spent.
+                // A new day of the account began during the call, so these units can no longer be spent.
                 let is_late = after.day() != report.day && report.totals.quota > 0;
                 let units = if is_late {
                     node.held()
@@ -356,12 +361,12 @@ impl LedgerCalls {
                     ReportEnd::Applied
                 }
             }
-            // The wall clock was set back; the current day of the ledger remains in force.
+            // The wall clock was set back. The current day of the ledger remains in force.
             ReportOutcome::Closed => {
                 state.open_day(today, &account.terms().limits);
                 ReportEnd::Applied
             }
-            // It has no units; the ledger itself works.
+            // The application has no units. The ledger itself works.
             ReportOutcome::UnknownApplication => {
                 tracing::error!(application = %account.id, "application with a key is missing in the ledger");
                 ReportEnd::Failed

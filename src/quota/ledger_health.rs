@@ -1,7 +1,7 @@
-//! Whether the ledger is reachable, by the result of the last call. While it is unreachable, no request waits for it: a
-//! lease in the background probes it.
+//! Whether the ledger is reachable, according to the result of the last call. While it is unreachable, no request waits
+//! for it, and leases in the background probe it.
 //!
-//! Decisions while it is unreachable are in `limits`.
+//! `limits` has the decisions that apply while it is unreachable.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use scoregate_base::clock::Mono;
 
 use crate::accounts::Account;
 
-/// Reachability of the ledger: the failure that made it unreachable, if it is.
+/// Reachability of the ledger. While the ledger is unreachable, this contains the failure that began the outage.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerHealth(ArcSwapOption<LedgerFailure>);
 
@@ -29,7 +29,7 @@ impl LedgerHealth {
         self.0.load().is_some()
     }
 
-    /// The failure since which it is unreachable.
+    /// The failure that began the current outage.
     pub(crate) fn failure(&self) -> Option<Arc<LedgerFailure>> {
         self.0.load_full()
     }
@@ -39,12 +39,12 @@ impl LedgerHealth {
         let account = Arc::clone(account);
         let failure = Some(Arc::new(LedgerFailure { at, account }));
         let none = None::<Arc<LedgerFailure>>;
-        // The first failure stays: it has the time at which the outage began, and only its caller logs the outage.
+        // The first failure is kept. It has the time at which the outage began, and only its caller logs the outage.
         self.0.compare_and_swap(&none, failure).is_none()
     }
 
-    /// The next attempt leases for this account: attempts for one account may fail for a reason that concerns only this
-    /// account.
+    /// Makes the next attempt lease for this account, because attempts for another account may fail for a reason that
+    /// concerns only that account.
     pub(crate) fn is_needed_by(&self, account: &Arc<Account>) {
         self.0.rcu(|failure| {
             let at = failure.as_ref()?.at;
@@ -55,7 +55,7 @@ impl LedgerHealth {
 
     /// Ends the failure. Returns `true` if the ledger was unreachable before.
     pub(crate) fn clear(&self) -> bool {
-        // Nearly every call finds nothing to clear, so the shared value is read before it is written.
+        // There is rarely anything to clear, so the shared value is read before it is written.
         self.is_unreachable() && self.0.swap(None).is_some()
     }
 }

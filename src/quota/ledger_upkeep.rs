@@ -1,5 +1,5 @@
-//! Periodic work with the ledger, without a request: unused units are returned, the share of grace is kept, an
-//! unreachable ledger is probed, units of tomorrow are leased, and outdated records are deleted.
+//! Periodic work with the ledger, independent of requests: returns unused units, keeps the share of grace, probes an
+//! unreachable ledger, leases tomorrow's units, and deletes outdated records.
 
 use std::num::NonZeroU32;
 
@@ -11,13 +11,13 @@ use scoregate_store::LedgerReport;
 
 use crate::quota::leases::Leases;
 
-/// Number of batches of outdated records that are deleted in one turn.
-// Bounds one turn after a long outage. The next turn follows in minutes.
+/// Maximum number of batches of outdated records that are deleted per run.
+// This limits a run after a long outage. The next run follows within minutes.
 const BATCHES: u32 = 200;
 
 impl Leases {
-    /// Returns units and tokens that other gateways may use: those that were leased under other terms, and unused tokens
-    /// of minutes. Called several times a second.
+    /// Returns units and tokens that other gateways may use: units that were leased under previous terms, and unused
+    /// tokens of minute limits. Called several times a second.
     pub fn return_unused(&self, key_directory: &KeyDirectory) {
         if !self.is_unreachable() {
             self.return_outdated(key_directory);
@@ -25,7 +25,7 @@ impl Leases {
         }
     }
 
-    /// Returns units of yesterday that were not spent, if longer windows contain the day.
+    /// Returns unspent units of yesterday, if longer windows contain that day.
     pub(crate) fn return_yesterday(&self) {
         if self.is_unreachable() {
             return;
@@ -37,7 +37,7 @@ impl Leases {
                 continue;
             }
             let mut state = account.state();
-            // The day is opened only for unspent units: an account without them is not in use.
+            // The day is opened only if there are unspent units, because an account without them is not in use.
             if state.day().without_idle() != state.day() {
                 state.open_day(today, &limits);
             }
@@ -57,7 +57,7 @@ impl Leases {
         for (account, units) in key_directory.take_changed() {
             let now = self.calls.clock.now();
             let mut state = account.state();
-            // An account has one call at a time, so its units are returned in a later turn.
+            // An account has only one call at a time, so its units are returned in a later run.
             if state.call().is_some() {
                 drop(state);
                 key_directory.list_changed(account, units);
@@ -82,7 +82,7 @@ impl Leases {
         let now = self.calls.clock.now();
         for account in self.calls.minutes.idle(now.mono) {
             let mut state = account.state();
-            // A call in flight reports the tokens itself. They are returned in a later turn if they stay idle.
+            // A call in flight already reports the tokens. If they stay idle, they are returned in a later run.
             if state.call().is_none() {
                 let report = SharedMinutes::release(&account, &mut state, now);
                 self.calls.begin(&account, state, report);
@@ -112,8 +112,8 @@ impl Leases {
         }
     }
 
-    /// Connects to a shared store, until a connection and a lease have succeeded. A gateway that is not ready gets no
-    /// requests that could connect. Called every second.
+    /// Tests the connection to a shared store until a connection and a lease have succeeded. While a gateway is not
+    /// ready, it gets no requests that could test the connection. Called every second.
     pub async fn check_access(&self) {
         self.calls
             .access

@@ -1,4 +1,5 @@
-//! Units for requests: leases from the ledger, tokens of minutes, grace while the ledger is unreachable, and their return.
+//! Units for requests: leases from the ledger, tokens of minute limits, grace while the ledger is unreachable, and the
+//! return of units and tokens.
 
 mod grace_book;
 mod grace_charges;

@@ -1,5 +1,5 @@
-//! Minute limits that gateways share: the applications with tokens here, and the tokens to return.
-//! `limits::MinuteLease` decides about the number of requested tokens and about the time of a report.
+//! Minute limits that gateways share: the applications that hold tokens in this process, and the tokens to return.
+//! `limits::MinuteLease` decides how many tokens to request and when to report.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -15,13 +15,13 @@ use scoregate_store::LedgerReport;
 
 use crate::accounts::{Account, AccountState};
 
-/// Tokens of minutes on this gateway.
+/// Tokens of minute limits on this gateway.
 #[derive(Default)]
 pub(crate) struct SharedMinutes {
-    /// The setting. `None` if this is the only gateway, which leases no tokens.
+    /// The setting. `None` if this is the only gateway, which does not lease tokens.
     setting: Option<NonZeroU32>,
-    /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 without a
-    /// setting.
+    /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 if
+    /// there is no setting.
     gateways: AtomicU32,
     holders: Mutex<HashMap<ApplicationId, Arc<Account>>>,
 }
@@ -47,12 +47,12 @@ impl SharedMinutes {
         };
         let before = self
             .gateways
-            // It is never below the setting, which includes gateways that do not run at the moment.
+            // The number is never below the setting, which includes gateways that are not running at the moment.
             .swap(setting.get().max(live), Ordering::Relaxed);
         (setting, before == setting.get() && live > before)
     }
 
-    /// The report about the account's tokens that goes with a report about its day, if one is due.
+    /// The report about the account's tokens, if one is due. It is sent with the report about the day.
     pub(crate) fn report_if_due(
         &self,
         state: &mut AccountState,
@@ -66,7 +66,7 @@ impl SharedMinutes {
             .then(|| lease.report(limits.minute, gateways, now))
     }
 
-    /// Applies the reply to a report that was made at `asked`.
+    /// Applies the reply to a report that was created at `asked`.
     pub(crate) fn apply(
         &self,
         account: &Arc<Account>,
@@ -81,15 +81,15 @@ impl SharedMinutes {
         let is_leased = lease.is_leased(now);
         drop(state);
         if is_leased {
-            // The account is unlocked here: elsewhere `holders` is locked first and then the accounts.
+            // The account is unlocked here, because elsewhere `holders` is locked first and then the accounts.
             self.holders.lock().insert(account.id, Arc::clone(account));
         }
     }
 
-    /// Accounts whose leases of tokens should end.
+    /// Accounts whose token leases should end.
     pub(crate) fn idle(&self, now: Mono) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
-        // Only here do accounts without a lease leave the list.
+        // Accounts without a lease are removed from the list only here.
         holders.retain(|_, account| account.state().minute_lease().is_leased(now));
         holders
             .values()
@@ -98,7 +98,7 @@ impl SharedMinutes {
             .collect()
     }
 
-    /// The report that ends the account's lease of tokens, if it has one.
+    /// The report that ends the account's token lease, if it has one.
     pub(crate) fn release(account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let minute = state.release_minute(terms.limits.minute, now.mono);
@@ -114,7 +114,7 @@ impl SharedMinutes {
         }
     }
 
-    /// Ends all leases of tokens, by reports that return them.
+    /// Ends all token leases. Returns the reports that return the tokens.
     pub(crate) fn drain(&self, now: Now) -> Vec<LedgerReport> {
         let holders = std::mem::take(&mut *self.holders.lock());
         holders

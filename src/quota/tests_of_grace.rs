@@ -30,7 +30,7 @@ use scoregate_store::{
 const QUOTA: u32 = 10_000;
 const KEY: &str = "key";
 
-/// The day of one application, with the shares of its grace.
+/// The day and the grace shares of one application.
 #[derive(Default)]
 struct ShareLedger(Mutex<LedgerState>);
 
@@ -117,7 +117,7 @@ impl Ledger for ShareLedger {
     }
 }
 
-/// The paid application, as loaded by a new process.
+/// The paid application, as a new process loads it.
 fn loaded(now: Now) -> Arc<Account> {
     let own = OwnLimits::NONE.with(LimitSetting::Day, QUOTA);
     let stored = StoredApplication {
@@ -208,7 +208,7 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
         a.charges.book.holds(a.today()) && !d.charges.book.holds(d.today()),
         "two shares"
     );
-    // Another gateway has leased the whole quota, which these have not learned.
+    // Another gateway has leased the whole quota, but these gateways do not know it.
     let granted = NodeReport {
         granted: QUOTA,
         quota: QUOTA,
@@ -226,7 +226,7 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
     let mut on_grace = a.deliver_on_grace().await + e.deliver_on_grace().await;
     assert_eq!(on_grace, QUOTA / 100);
     a.stop(&ledger).await;
-    // Three processes on the data directory charge the units. They are granted once.
+    // Three processes with the same data directory charge the units. The units are granted once.
     for node in 4..7 {
         let next = GraceProcess::start(first.path(), node, now).await;
         next.charges
@@ -280,7 +280,7 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
         .await;
     let saved = local(directory.path()).grace().unwrap();
     assert_eq!((saved.shares.len(), saved.owed[0].owed), (2, QUOTA / 200));
-    // A background task runs once more.
+    // A background task runs again.
     process
         .account
         .state()
@@ -368,7 +368,7 @@ async fn a_gateway_holds_shares_of_two_days_from_the_first_second_of_a_day_and_o
     let leases = Leases::of(calls.carrying(local(directory.path())).await);
     leases.keep_grace_share().await;
     assert_eq!(ledger.holders(), 2);
-    // A confirmation of the shares was made in the same minute.
+    // The shares were confirmed within the same minute.
     manual.advance(Duration::from_secs(12 * 3_600 - 1));
     leases.keep_grace_share().await;
     manual.advance(Duration::from_secs(1));

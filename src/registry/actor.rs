@@ -1,4 +1,4 @@
-//! The author of a change. An operator may change everything, an owner only the owner's applications.
+//! The author of a change. An operator may change everything. An owner may change only their own applications.
 
 use scoregate_base::keys::OwnerId;
 
@@ -7,7 +7,7 @@ use scoregate_base::keys::OwnerId;
 pub enum Actor<'a> {
     /// An operator or the program, with a name such as `cli:root`.
     Operator(&'a str),
-    /// An owner. Changes are refused if the account is suspended, and applications of others are unknown.
+    /// An owner. Changes are refused if the account is suspended. Applications of other owners are treated as unknown.
     Owner(OwnerId),
 }
 

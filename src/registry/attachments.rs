@@ -1,4 +1,5 @@
-//! Gives applications that an operator made to owners, by their addresses. An address without an account is invited.
+//! Assigns applications that an operator created to owners, identified by email address. An address without an account
+//! gets an invitation.
 
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use crate::registry::notice_texts::NoticeTexts;
 use crate::registry::registrar::Registrar;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
-/// Time for which the link of an invitation is valid.
+/// The validity of the link in an invitation.
 const INVITATION_VALID: Duration = Duration::from_hours(7 * 24);
 
 impl Registrar {
-    /// Gives an application to the owner of an address.
+    /// Assigns an application to the owner of an address.
     pub async fn attach(
         &self,
         who: &str,
@@ -75,7 +76,8 @@ impl Registrar {
         }))
     }
 
-    /// The texts of mail to owners. Without account pages, invitations could not be accepted and mail could not be stopped.
+    /// The texts of mail to owners. Fails if there are no account pages, because invitations could not be accepted and
+    /// mail could not be stopped.
     fn texts(&self) -> RegistrarResult<&NoticeTexts> {
         let texts = self.changes.notices.as_ref();
         texts.ok_or(RegistrarError::NoInvitations)

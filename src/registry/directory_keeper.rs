@@ -1,5 +1,5 @@
-//! Keeps the key directory equal to the store: loads all applications at the start, then applies changes made elsewhere
-//! and changes of tiers. Stores the last uses of keys.
+//! Keeps the key directory in sync with the store: loads all applications at the start, then applies changes made
+//! elsewhere and changes of tiers. Also stores the last uses of keys.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -19,10 +19,11 @@ use scoregate_store::{
 
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 
-/// Changed applications read at a time.
+/// Number of changed applications that are read at a time.
 // This limits the memory of one reading after a long outage of the feed.
 const CHANGES: usize = 500;
-/// Uses of keys stored in one write. Leases wait for the write, which may change a page of the file for each use.
+/// Number of key uses that are stored in one write. Leases wait for the write, which may change a page of the file for
+/// each use.
 const USES: usize = 100;
 
 /// Keeps the key directory of a running server.
@@ -30,7 +31,7 @@ pub struct DirectoryKeeper {
     store: Store,
     changes: Arc<KeyChanges>,
     key_directory: Arc<KeyDirectory>,
-    /// Locked before the turn of changes.
+    /// Locked before a [`ChangeTurn`] is taken.
     progress: tokio::sync::Mutex<FeedProgress>,
 }
 
@@ -38,7 +39,7 @@ pub struct DirectoryKeeper {
 #[derive(Debug, Default)]
 struct FeedProgress {
     position: FeedPosition,
-    /// Whether all applications were read from the store. Before that there is no position to continue from.
+    /// Whether all applications were read from the store. Until then, there is no position to continue from.
     is_loaded: bool,
     is_failing: bool,
 }
@@ -55,7 +56,7 @@ pub enum AdoptError {
 }
 
 impl DirectoryKeeper {
-    /// Keeps `key_directory`, where `changes` applies changes of this process, equal to the store of `changes`.
+    /// Keeps `key_directory` in sync with the store of `changes`. `changes` applies the changes of this process to it.
     pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
         let store = changes.store.clone();
         let progress = tokio::sync::Mutex::default();
@@ -67,7 +68,7 @@ impl DirectoryKeeper {
         }
     }
 
-    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
+    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged. They never
     /// prevent a start.
     pub async fn load(&self) -> StoreResult<()> {
         self.apply_changes(&mut *self.progress.lock().await).await
@@ -76,7 +77,7 @@ impl DirectoryKeeper {
     /// Loads the key directory from a local copy, because the store is unreachable.
     pub async fn load_copy(&self, local: &LocalFile, copy: &CopiedReading) -> io::Result<()> {
         let turn = self.changes.turn().await;
-        // An attempt to load the store may have ended midway, and the copy may be of another data set.
+        // An attempt to load the store may have failed midway, and the copy may belong to another data set.
         self.key_directory.clear();
         let read_at = copy.at;
         let mut skipped = 0;
@@ -91,10 +92,11 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// Applies changes that other gateways and commands have made since the last call. A failure is logged when it
-    /// begins; the next call continues at the same position.
+    /// Applies changes that other gateways and commands have made since the last call. Only the first of consecutive
+    /// failures is logged. The next call continues at the same position.
     pub async fn follow_changes(&self) {
-        // The lock is held for the whole reading: the slower of two concurrent readings would set the position back.
+        // The lock is held for the whole reading, because the slower of two concurrent readings would set the position
+        // back.
         let mut progress = self.progress.lock().await;
         match self.apply_in_time(&mut progress).await {
             Ok(()) => {
@@ -113,7 +115,7 @@ impl DirectoryKeeper {
         self.changes.instruments.shared.changes_age(age);
     }
 
-    /// Applies changes. A late attempt counts as failed from its deadline to its end.
+    /// Applies changes. A late attempt counts as failed from its deadline until it ends.
     async fn apply_in_time(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let clock = &self.changes.clock;
         let began = clock.now();
@@ -121,24 +123,24 @@ impl DirectoryKeeper {
         if let Ok(applied) = clock.within(CATCH_UP_TIMEOUT, &mut applying).await {
             return applied;
         }
-        // The reading continues, since its changes are needed. Only requests stop waiting for it.
+        // The reading continues, because its changes are needed. Only requests stop waiting for it.
         self.key_directory.freshness.attempted(began, false);
         applying.await
     }
 
-    /// Waits for a hint of a change made elsewhere. Without hints it waits forever.
+    /// Waits for a hint of a change made elsewhere. If the store sends no hints, it waits forever.
     pub async fn changed_elsewhere(&self) {
         self.store.changed().await;
     }
 
-    /// Changes tiers and limits of all applications while requests are served. All or nothing: a tier that applications use
-    /// cannot be removed.
+    /// Changes tiers and limits of all applications while requests are served. Either all changes apply or none. A tier
+    /// that applications use cannot be removed.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
-        // Locked before the turn, as by readings of the feed: the other order could deadlock.
+        // Locked before the turn is taken, in the same order as in readings of the feed, to avoid a deadlock.
         let mut progress = self.progress.lock().await;
         let turn = self.changes.turn().await;
-        // The tiers are checked in the turn, so that no change of this process moves an application to a removed tier
-        // meanwhile.
+        // The tiers are checked during the turn, so that no concurrent change of this process can move an application
+        // to a removed tier.
         let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {
             return Err(AdoptError::InUse(lost.into_iter().collect()));
@@ -146,8 +148,8 @@ impl DirectoryKeeper {
         let before = turn.replace_terms(Arc::new(terms));
         if let Err(error) = self.load_from_start(&turn, &mut progress).await {
             turn.replace_terms(before);
-            // The applications that were changed so far are restored. If the store fails again, only a restart helps,
-            // and the log names the error.
+            // The applications changed so far are restored. If the store fails again, only a restart helps, and the
+            // error is logged.
             if let Err(error) = self.load_from_start(&turn, &mut progress).await {
                 tracing::error!(%error, "some applications keep their previous tier settings");
             }
@@ -156,9 +158,9 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// Stores the uses of keys since the last call, a few in each write. After each write it waits `pauses` times the
-    /// duration of the write, so that leases have most of the store's time. Uses that cannot be stored are kept for the
-    /// next call.
+    /// Stores the uses of keys since the last call in small writes. After each write it waits for `pauses` times the
+    /// duration of the write, so that the store is available for leases most of the time. Uses that cannot be stored
+    /// are kept for the next call.
     pub async fn store_uses(&self, pauses: u32) {
         let mut last = None;
         loop {
@@ -191,7 +193,8 @@ impl DirectoryKeeper {
         let mut lost = BTreeSet::new();
         let mut pages = self.store.all(self.changes.clock.now().wall.day());
         while let Some(page) = pages.try_next().await? {
-            // A tier that was already unknown does not count: its keys are refused before and after.
+            // A tier that was already unknown does not count, because its keys are refused both before and after the
+            // change.
             let is_lost = |tier: &String| {
                 self.changes.has_tier(tier) && terms.names().all(|name| name != tier)
             };
@@ -207,7 +210,7 @@ impl DirectoryKeeper {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let turn = self.changes.turn().await;
-        // The time is taken before the reading, which may miss changes that are made meanwhile.
+        // The time is taken before the reading, because a reading may miss changes that are made during it.
         let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
             self.apply_after(&turn, progress).await
@@ -219,7 +222,7 @@ impl DirectoryKeeper {
         {
             copy.is_complete_to(&progress.position, began.wall);
         }
-        // Read before `attempted`, which clears it.
+        // The flag is read before `attempted` clears it.
         let was_copied = self.key_directory.freshness.is_copied();
         self.key_directory
             .freshness
@@ -240,7 +243,7 @@ impl DirectoryKeeper {
         progress: &mut FeedProgress,
     ) -> StoreResult<()> {
         progress.position = self.store.position().await?;
-        // The clock of a shared store, which decides the day, is read before any balance of the day is opened.
+        // The clock of a shared store determines the day, so it is read before any balance of the day is opened.
         self.apply_after(turn, progress).await?;
         self.load_from_start(turn, progress).await?;
         progress.is_loaded = true;
@@ -307,7 +310,7 @@ impl DirectoryKeeper {
     async fn load_all(&self, turn: &ChangeTurn<'_>) -> StoreResult<()> {
         let day = self.current_day().await?;
         let mut skipped = 0;
-        // At the start no key is known, so no key has to be revoked, and the set of all digests is not built.
+        // At the start, no key is known and none has to be revoked, so the set of all digests is not built.
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
         let mut pages = pin!(self.store.all(day).peekable());
         while let Some(page) = pages.next().await {
@@ -327,7 +330,7 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// The current day. A clock that was set back does not reopen a day: the day of the ledger stays in force.
+    /// The current day. If the clock was set back, the day of the ledger stays in force, so no day is reopened.
     async fn current_day(&self) -> StoreResult<Day> {
         let today = self.changes.clock.now().wall.day();
         Ok(self

@@ -7,12 +7,12 @@ use scoregate_store::Description;
 /// A change of an optional field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FieldChange<T> {
-    /// Leave it unchanged.
+    /// Leave the field unchanged.
     #[default]
     Keep,
-    /// Remove it.
+    /// Remove the value.
     Remove,
-    /// Set it.
+    /// Set a new value.
     Set(T),
 }
 
@@ -37,7 +37,7 @@ impl From<&str> for FieldChange<String> {
     }
 }
 
-/// A removal is null.
+/// A removal is serialized as null.
 impl<T: Serialize> Serialize for FieldChange<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -53,7 +53,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldChange<T> {
     }
 }
 
-/// Reads a field that is present. Null is a removal, not an absent change.
+/// Deserializes a field that is present. Null means a removal.
 pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<FieldChange<T>>, D::Error> {
@@ -69,12 +69,12 @@ pub struct DescriptionChange {
     pub url: FieldChange<String>,
     /// The contact of the owner.
     pub contact: FieldChange<String>,
-    /// A remark.
+    /// A note.
     pub note: FieldChange<String>,
 }
 
 impl DescriptionChange {
-    /// Changes each column of the description by its name.
+    /// Creates a change in which `change` gives the change of each column by name.
     pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
         let [url, contact, note] = Description::NAMES.map(change);
         Self {

@@ -1,5 +1,5 @@
-//! Makes changes to applications, one at a time: first durably, then in this process. So changes take effect in the
-//! order in which they become durable.
+//! Makes changes to applications, one at a time: first durably, then in this process. Changes therefore take effect in
+//! the order in which they become durable.
 
 use std::sync::Arc;
 
@@ -21,30 +21,31 @@ use crate::registry::local_copy_writer::LocalCopyWriter;
 use crate::registry::notice_texts::NoticeTexts;
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
-/// The current tiers and keys of this process. On a running server these are a key directory and its local copy.
+/// Changes the store and the tiers and keys of this process. A running server has a key directory and its local copy.
 pub struct KeyChanges {
     pub(crate) store: Store,
     /// `None` on a stopped system, which serves no requests.
     key_directory: Option<Arc<KeyDirectory>>,
     pub(crate) copy: Option<Arc<LocalCopyWriter>>,
     terms: ArcSwap<TermsByTier>,
-    // The lock is held from the write in the store until the change is in force, so that all changes have the same
-    // order in both.
+    // The lock is held from the write to the store until the change is in force, so that the store and this process
+    // apply all changes in the same order.
     turn: tokio::sync::Mutex<()>,
-    /// The texts of notices to owners, if they get any.
+    /// The texts of notices to owners, if notices are sent.
     pub(crate) notices: Option<NoticeTexts>,
     pub(crate) clock: Clock,
     pub(crate) instruments: Arc<StoreInstruments>,
 }
 
-/// The right to change the tiers and keys in force. One task has it at a time.
+/// The exclusive right to change the tiers and keys in force.
 pub(crate) struct ChangeTurn<'c> {
     pub(crate) changes: &'c KeyChanges,
     _turn: MutexGuard<'c, ()>,
 }
 
 impl KeyChanges {
-    /// Makes changes in `store`, then in `key_directory`, if there is one, and lists them for its local copy.
+    /// Makes changes in `store`, then in `key_directory` if there is one, and lists them for the local copy of the
+    /// directory.
     pub fn new(
         store: Store,
         key_directory: Option<Arc<KeyDirectory>>,
@@ -67,7 +68,7 @@ impl KeyChanges {
         }
     }
 
-    /// Sends owners notices of changes.
+    /// Sends notices of changes to owners.
     #[must_use]
     pub fn telling(self, notices: Option<NoticeTexts>) -> Self {
         Self { notices, ..self }
@@ -97,7 +98,7 @@ impl KeyChanges {
         self.clock.now()
     }
 
-    /// Runs a change in the store, and records its duration.
+    /// Runs a change in the store and records the duration.
     pub(crate) async fn measured<T>(
         &self,
         changing: impl Future<Output = StoreResult<T>>,
@@ -112,7 +113,7 @@ impl KeyChanges {
         self.key_directory.is_some()
     }
 
-    /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
+    /// The account of an application; `None` on a stopped system, or if none of the application's keys is in memory.
     pub(crate) fn account_of(&self, stored: &StoredApplication) -> Option<Arc<Account>> {
         let key_directory = self.key_directory.as_ref()?;
         stored
@@ -167,7 +168,7 @@ impl ChangeTurn<'_> {
             ..
         } = self.changes;
         let at = self.now();
-        // The owner of an application that does not exist yet is checked with its creation.
+        // The owner of a new application is checked when the application is created.
         let owner = who
             .owner()
             .filter(|_| !matches!(what, ChangeKind::Create { .. }));
@@ -185,7 +186,7 @@ impl ChangeTurn<'_> {
             what,
             notice,
         };
-        // The change becomes durable first: a key that this process accepts must not disappear in a crash.
+        // The change becomes durable first, because a key that this process accepts must not disappear in a crash.
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());
@@ -213,7 +214,7 @@ impl ChangeTurn<'_> {
                 let tier = &application.tier;
                 tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
             } else if key_directory.freshness.is_copied() {
-                // A copy contains no balances, and the day of the store was unknown.
+                // A local copy contains no balances, and when it was loaded the day of the store was unknown.
                 key_directory.reopen_unused(application, day);
             }
             !is_known
@@ -221,8 +222,7 @@ impl ChangeTurn<'_> {
         page.skipped.len() + unusable.count()
     }
 
-    /// Replaces the terms, and returns the previous terms. The new terms apply to applications that are applied after
-    /// this.
+    /// Replaces the terms and returns the previous ones. Applications that are applied from then on get the new terms.
     pub(crate) fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
         self.changes.terms.swap(terms)
     }

@@ -1,8 +1,8 @@
-//! Imports keys created elsewhere, by their SHA-256.
+//! Imports keys created elsewhere, given their SHA-256 digests.
 //!
-//! Each key is a separate change, durable before it is reported, so an interrupted batch loses nothing that was
-//! reported. The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is
-//! checked in `admin::key_lines` and `cli`.
+//! Each key is a separate change that is durable before it is reported, so an interrupted batch loses no reported key.
+//! The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is checked in
+//! `admin::key_lines` and `cli`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,40 +24,41 @@ use crate::registry::registrar_error::RegistrarResult;
 /// Maximum number of characters of a key that may be shown: enough to distinguish keys.
 const LONGEST_PREFIX: usize = 24;
 
-/// A key and its application, for transfer between installations: a line of an import or an export, whose fields have this order.
+/// A key and its application, for transfer between installations: one line of an import or export, with the fields in
+/// this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRecord {
     /// SHA-256 of the key.
     #[serde(rename = "sha256")]
     pub digest: Digest,
-    /// Name of its application.
+    /// Name of the application.
     pub name: String,
-    /// Tier of its application.
+    /// Tier of the application.
     pub tier: String,
-    /// Its application; `None` for a new one.
+    /// The application of the key; `None` for a new application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationId>,
-    /// The visible characters of the key; `None` for the first characters of its SHA-256.
+    /// The visible characters of the key; `None` for the first characters of the SHA-256.
     #[serde(rename = "prefix", skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// The name of the key, chosen by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
-    /// Limits of its application, instead of the tier's.
+    /// Limits of the application that override those of the tier.
     #[serde(
         default,
         rename = "own_limits",
         skip_serializing_if = "OwnLimits::is_empty"
     )]
     pub own: OwnLimits,
-    /// Website of its application.
+    /// Website of the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Contact of its owner.
+    /// Contact of the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
-    /// Remark about its application.
+    /// Note about the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// When the key was created; `None` for now.
@@ -91,7 +92,7 @@ pub struct BadField {
 }
 
 impl BadField {
-    /// Rejects this field for this reason.
+    /// A rejection of a field with its reason.
     pub fn new(field: &str, reason: impl Into<String>) -> Self {
         Self {
             field: field.to_owned(),
@@ -103,15 +104,15 @@ impl BadField {
 /// The result for one key of a batch. Failures of the store concern the whole batch.
 type IntakeResult = StoreResult<Result<ImportedKey, BadField>>;
 
-/// A batch that is imported.
+/// An import of a batch.
 struct KeyImport<'i> {
     turn: ChangeTurn<'i>,
     who: &'i str,
 }
 
 impl Registrar {
-    /// Imports keys created elsewhere. Returns a result for each, in their order. If the store fails, some keys may have been
-    /// imported: repeating the import is safe.
+    /// Imports keys created elsewhere. Returns one result per key, in order. If the store fails, some keys may have
+    /// been imported. Repeating the import is safe.
     pub async fn import(
         &self,
         who: &str,
@@ -175,7 +176,7 @@ impl KeyImport<'_> {
         let who = Actor::Operator(self.who);
         let now = self.turn.now();
         if known.is_none() {
-            // Most keys are new, so try to create first.
+            // Most keys are new, so a creation is tried first.
             match self.turn.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
@@ -194,14 +195,14 @@ impl KeyImport<'_> {
                 read => *known = read?,
             }
         }
-        // The application is unknown, so the conflict concerned the key.
+        // The application does not exist, so the conflict was about the key.
         let Some(there) = known else {
             return Ok(Err(of_another()));
         };
         self.add_key(there, record).await
     }
 
-    /// Adds the key of a record to an application that exists.
+    /// Adds the key of a record to an existing application.
     async fn add_key(&self, there: &mut StoredApplication, record: KeyRecord) -> IntakeResult {
         let id = there.id;
         if there.keys.iter().any(|key| key.digest == record.digest) {
@@ -226,7 +227,7 @@ impl KeyImport<'_> {
     }
 }
 
-/// The value is not repeated in the error: it may be a key in the wrong column.
+/// The error does not repeat the value, which may be a key in the wrong column.
 fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
     let unknown = || {
         BadField::new(
@@ -242,7 +243,7 @@ fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
 }
 
 impl KeyRecord {
-    /// The records of an application's keys.
+    /// One record for each key of an application.
     pub fn of(application: &StoredApplication) -> impl Iterator<Item = Self> {
         application.keys.iter().map(|key| Self {
             digest: key.digest,
@@ -263,7 +264,7 @@ impl KeyRecord {
 
     /// Checks everything that can be checked without the store.
     pub fn check(&self) -> Result<(), BadField> {
-        // The tier is checked too, because a batch of unchecked lines of maximum length would be too large to send.
+        // The tier is also checked, because a batch of unchecked lines of maximum length would be too large to send.
         let texts = [
             ("name", Some(self.name.as_str())),
             ("tier", Some(self.tier.as_str())),
@@ -297,7 +298,7 @@ impl KeyRecord {
         }
     }
 
-    /// Checks that its fields of the application match the application.
+    /// Checks that the fields about the application match the existing application.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
         let mut own = self.own.each();
         let ours = self.description();

@@ -1,4 +1,4 @@
-//! Revokes keys that were found in public, or lets them expire, and notifies the owners of their applications by mail.
+//! Revokes keys that were found in public, or makes them expire, and notifies the owners of the applications by mail.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,22 +18,23 @@ use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The actor in the audit trail.
 const ACTOR: &str = "secret scanning";
-/// A place of a key has an effect once in this time: a repeated report must not revoke a key that was reinstated.
+/// Repeated reports of a key at the same place have no effect within this time, so that they do not revoke a reinstated
+/// key.
 const KNOWN_FOR: Duration = Duration::from_hours(90 * 24);
 const EXPIRES_AFTER: Duration = Duration::from_hours(1);
 /// Maximum number of keys looked up, and of places of a key recorded, in one step, so that other changes do not wait
 /// long.
 const BATCH: usize = 200;
-/// Places in an email.
+/// Maximum number of places listed in an email.
 // A report can name many places, and the mail must stay readable.
 const SHOWN_PLACES: usize = 20;
 
 words! {
     /// The change to a key that was found in public.
     pub enum LeakAction: word {
-        /// It is revoked.
+        /// The key is revoked.
         Revoke = "revoke",
-        /// It expires after an hour.
+        /// The key expires after an hour.
         Expire = "expire",
     }
 }
@@ -43,16 +44,16 @@ words! {
 pub struct LeakedKey {
     /// The key.
     pub digest: Digest,
-    /// Its first characters.
+    /// The first characters of the key.
     pub shown: String,
-    /// The place where it was found, in visible ASCII.
+    /// The places where the key was found, in visible ASCII.
     pub places: BTreeSet<String>,
 }
 
 /// The settings for leaked keys.
 #[derive(Clone, Debug)]
 pub struct LeakSettings {
-    /// The change to them.
+    /// The change to leaked keys.
     pub action: LeakAction,
     /// The name of the service.
     pub service: String,
@@ -75,7 +76,7 @@ impl LeakedKeys {
         }
     }
 
-    /// Acts on each of these keys that exists. After a failure it can be repeated.
+    /// Acts on each of these keys that exists. The call can be repeated after a failure.
     pub async fn act_on(
         &self,
         keys: &[LeakedKey],
@@ -138,7 +139,7 @@ impl LeakedKeys {
                 .await
             {
                 Ok(_) => outcome = LeakOutcome::Changed,
-                // The place was reported before. Only a new place counts as a change.
+                // All places were reported before. Only a new place counts as a change.
                 Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => return Err(error),
             }
@@ -149,7 +150,7 @@ impl LeakedKeys {
         Ok(outcome)
     }
 
-    /// The mail to the owner. The places are text, not links.
+    /// The mail to the owner. Places are shown as text, not as links.
     fn mail(
         &self,
         id: ApplicationId,

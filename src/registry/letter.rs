@@ -6,10 +6,10 @@ use crate::pages::mail_html;
 use scoregate_base::clock::Wall;
 use scoregate_store::{MailKind, NewMail};
 
-/// Time after which an unsent mail is useless.
+/// Time after which an unsent email is useless.
 const LIFETIME: Duration = Duration::from_hours(72);
 
-/// An email without its recipient. It ends with the page of accounts at `root`, if there is one.
+/// An email without a recipient. It ends with a link to the account page at `root`, if there is one.
 pub(crate) fn letter(
     kind: MailKind,
     message_id: String,

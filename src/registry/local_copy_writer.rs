@@ -1,5 +1,5 @@
-//! Maintains the local copy of a shared store, from which a server starts while the store is unreachable. No change
-//! waits for the disk of the copy. The format is in `store::local`.
+//! Maintains the local copy of a shared store. A server starts from this copy if the store is unreachable. Changes do
+//! not wait until the copy is written. The format is in `store::local`.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,10 +17,10 @@ use scoregate_store::{
     CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult, StoredApplication,
 };
 
-/// Maximum interval between writes, which record that nothing has changed.
+/// Maximum interval between writes. If nothing has changed, a write records this.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
-// A whole copy reads all applications, so after a failure it must not be repeated every second.
+// A whole copy reads all applications, so it must not be retried every second after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 const WRITE: &str = "write the local copy of the keys";
 
@@ -33,14 +33,15 @@ pub struct LocalCopyWriter {
     instruments: Arc<StoreInstruments>,
     // The lock is held only briefly, because changes list their applications here during their turn.
     pending: Mutex<PendingCopy>,
-    /// The number of the copy that this process wrote as a whole. Held while the copy is written.
+    /// The number of the copy that this process wrote as a whole. The lock is held while the copy is written.
     copy: tokio::sync::Mutex<Option<u64>>,
 }
 
 #[derive(Default)]
 struct PendingCopy {
     changed: HashMap<ApplicationId, StoredApplication>,
-    /// The position up to which the key directory is complete; `None` until it was loaded from the store.
+    /// The position up to which the key directory is complete; `None` until the directory has been loaded from the
+    /// store.
     reading: Option<CopiedReading>,
     must_rewrite: bool,
     /// The time up to which the copy is complete.
@@ -57,7 +58,8 @@ enum CopyWrite {
 }
 
 impl LocalCopyWriter {
-    /// Keeps the copy in `local` equal to the applications in `store`. `freshness` is the state of the key directory.
+    /// Keeps the copy in `local` in sync with the applications in `store`. `freshness` is the state of the key
+    /// directory.
     pub fn new(
         local: Arc<LocalFile>,
         store: Store,
@@ -89,7 +91,8 @@ impl LocalCopyWriter {
         }
     }
 
-    /// Writes the first copy of a data directory. The start waits for it, since the store may fail at any time after it.
+    /// Writes the first copy of a data directory. The start waits for this write, because the store may fail at any
+    /// later time.
     pub async fn write_first(&self) {
         let local = Arc::clone(&self.local);
         if matches!(blocking(move || local.copied()).await, Ok(None)) {
@@ -110,7 +113,7 @@ impl LocalCopyWriter {
         self.pending.lock().changed.extend(entries);
     }
 
-    /// Every change up to this position is in the key directory, or listed.
+    /// Records that every change up to this position is in the key directory or listed.
     pub(crate) fn is_complete_to(&self, position: &FeedPosition, at: Wall) {
         self.pending.lock().reading = Some(CopiedReading {
             position: position.clone(),
@@ -118,7 +121,8 @@ impl LocalCopyWriter {
         });
     }
 
-    /// Records that the whole store was read again: the copy may have differences that changes do not correct.
+    /// Records that the whole store was read again. The copy may now differ from the store in ways that later changes
+    /// do not correct.
     pub(crate) fn rewrite(&self) {
         self.pending.lock().must_rewrite = true;
     }
@@ -126,7 +130,7 @@ impl LocalCopyWriter {
     async fn write(&self, is_last: bool) {
         let mut copy = self.copy.lock().await;
         let now = self.clock.now().mono;
-        // The changes are taken out before the write, so that others can be listed during the write.
+        // The changes are taken out before the write, so that new changes can be listed during the write.
         let next = self.pending.lock().next(copy.is_some(), is_last, now);
         let written = match (next, *copy) {
             (None, _) => return,
@@ -158,10 +162,10 @@ impl LocalCopyWriter {
         }
     }
 
-    /// Reads all applications, and replaces the copy.
+    /// Reads all applications and replaces the copy.
     async fn write_whole(&self) -> StoreResult<(u64, Wall)> {
         let at = self.clock.now().wall;
-        // Before the first page is read, so that no change in between is missed.
+        // The position is read before the first page, so that no later change is missed.
         let position = self.store.position().await?;
         let local = Arc::clone(&self.local);
         let number = blocking(move || local.begin_copy()).await?;
@@ -190,7 +194,7 @@ impl LocalCopyWriter {
 }
 
 impl PendingCopy {
-    /// The next write, if one is due. At shutdown it is a short write, if possible.
+    /// The next write, if one is due. At shutdown, only a short write is made.
     fn next(&mut self, has_copy: bool, is_last: bool, now: Mono) -> Option<CopyWrite> {
         let reading = self.reading.clone()?;
         if self.must_rewrite || !has_copy {
@@ -198,7 +202,7 @@ impl PendingCopy {
                 // A whole copy would delay the shutdown. The next process writes it.
                 return None;
             }
-            // A new copy contains them, and changes that are listed meanwhile are appended.
+            // The new copy contains the listed changes. Changes listed during the write are appended later.
             self.changed.clear();
             self.must_rewrite = false;
             return Some(CopyWrite::Whole);
@@ -244,7 +248,7 @@ mod tests {
     }
 
     impl ChangingGateway {
-        /// Another gateway that starts from this copy; its store was never read.
+        /// Another gateway that starts from this copy and has never read its own store.
         async fn started_from_copy(&self, elsewhere: &TempDir) -> Self {
             let other = Self::with_copy(elsewhere, elsewhere);
             let local = &self.copy().local;
@@ -296,7 +300,7 @@ mod tests {
         );
         assert!(other.keys.freshness.is_copied());
 
-        // Its own store, in which these keys do not exist.
+        // The other gateway's own store does not have these keys.
         other.keeper.follow_changes().await;
         assert!(!other.keys.freshness.is_copied() && !other.accepts(&created));
     }

@@ -1,8 +1,9 @@
-//! Changes to applications, keys and owners: durable first, then in force in this process immediately.
+//! Changes to applications, keys and owners. A change is first made durable, then takes effect in this process
+//! immediately.
 //!
-//! The command line, the side port, the pages of accounts and `demo` make changes only here. On a running server the
-//! key directory follows; on a stopped server only the store is changed. `KeyChanges` makes one change at a time;
-//! `DirectoryKeeper` applies changes made elsewhere.
+//! The command line, the side port, the account pages and `demo` make changes only through this module. On a running
+//! server, the key directory is also changed. On a stopped server, only the store is changed. `KeyChanges` makes one
+//! change at a time. `DirectoryKeeper` applies changes made elsewhere.
 
 mod actor;
 mod attachments;

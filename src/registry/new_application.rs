@@ -8,19 +8,19 @@ use scoregate_store::{Description, KeyAllowance, StoredApplication};
 /// A new application.
 #[derive(Clone, Debug, Default)]
 pub struct NewApplication {
-    /// Its name.
+    /// The name of the application.
     pub name: String,
-    /// Its tier.
+    /// The tier.
     pub tier: String,
     /// Limits of this application only.
     pub own: OwnLimits,
-    /// Its description.
+    /// The description.
     pub description: Description,
-    /// When its key expires.
+    /// The expiry of the first key.
     pub expires_at: Option<Wall>,
-    /// The address of its owner.
+    /// The address of the owner.
     pub owner: Option<OwnerAddress>,
-    /// Its key, unless a new one is minted.
+    /// The first key; `None` to generate one.
     pub key: Option<Secret>,
 }
 
@@ -29,26 +29,26 @@ pub struct NewApplication {
 pub struct OwnerAddress {
     /// The address as it was entered.
     pub email: String,
-    /// Its mailbox. Each has one account.
+    /// The mailbox of the address. Each mailbox has at most one account.
     pub mailbox: String,
-    /// Whether an application of another owner is moved.
+    /// Whether the application may be moved from another owner.
     pub moves: bool,
 }
 
 /// The properties of a new key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyDetails {
-    /// Its name, chosen by its owner.
+    /// The name of the key, chosen by the owner.
     pub name: Option<String>,
-    /// When it expires.
+    /// The expiry.
     pub expires_at: Option<Wall>,
-    /// The conditions for it, if an owner creates it.
+    /// The conditions, if an owner creates the key.
     pub allowance: Option<KeyAllowance>,
-    /// The key, unless a new one is minted.
+    /// The key; `None` to generate one.
     pub key: Option<Secret>,
 }
 
-/// An application with a new key: the only time the key is visible.
+/// An application with a new key. The key is not shown again.
 #[derive(Clone, Debug)]
 pub struct IssuedKey {
     /// The application.

@@ -1,4 +1,4 @@
-//! The sweeps that queue notices to owners about quotas and about keys that expire.
+//! Sweeps that queue notices to owners about quotas and about keys that are about to expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use scoregate_store::{MailKind, NoticeQuery, StoreResult};
 use crate::registry::key_changes::KeyChanges;
 use crate::registry::notice_texts::NoticeTexts;
 
-/// The time of the first notice before a key expires; the second notice is sent a day before.
+/// Time between the first notice and the expiry of a key. The second notice is sent a day before the expiry.
 const WEEK: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of notices that are queued in one step, so that leases do not wait long.
 const BATCH: usize = 200;
@@ -20,7 +20,7 @@ pub struct NoticeSweep {
 }
 
 impl NoticeSweep {
-    /// Reads the store of `changes`. `None` if owners get no notices.
+    /// A sweep over the store of `changes`; `None` if owners get no notices.
     pub fn new(changes: &Arc<KeyChanges>) -> Option<Self> {
         let texts = changes.notices.clone()?;
         Some(Self {
@@ -31,13 +31,13 @@ impl NoticeSweep {
 
     /// Queues the notices about quotas. Called every minute.
     pub async fn quotas(&self) {
-        // After the notice about a whole quota, no notice about a part of it is sent.
+        // Once the notice about a fully used quota is sent, the notice about 80 % of the quota is no longer sent.
         for kind in [MailKind::Quota100, MailKind::Quota80] {
             self.queue(kind).await;
         }
     }
 
-    /// Queues the notices about keys that expire. Called every hour.
+    /// Queues the notices about keys that are about to expire. Called every hour.
     pub async fn keys(&self) {
         self.queue(MailKind::KeyExpires).await;
     }
@@ -71,7 +71,7 @@ impl NoticeSweep {
             .into_iter()
             .map(|due| self.texts.of_due(kind, due, now))
             .collect();
-        // Gateways queue concurrently. With the same order they wait for each other and do not deadlock.
+        // Gateways queue notices concurrently. They use the same order to avoid deadlocks.
         mails.sort_by(|one, other| one.message_id.cmp(&other.message_id));
         for some in mails.chunks(BATCH) {
             store.queue_once(some.to_vec()).await?;

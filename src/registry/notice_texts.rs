@@ -1,7 +1,7 @@
 //! The texts of notices to owners.
 //!
-//! The message id of a notice follows from its subject, so each gateway generates the same id, and the store queues the
-//! notice once.
+//! The message id of a notice is derived from its subject, so each gateway generates the same id and the store queues
+//! the notice only once.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::registry::letter::letter;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The facts about the service that are in the emails.
+/// The facts about the service that the emails contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeTexts {
     /// The name of the service.
     pub service: String,
-    /// The public address of the pages of accounts, without a trailing slash.
+    /// The public address of the account pages, without a trailing slash.
     pub root: String,
     /// The domain of message ids.
     pub domain: String,
@@ -35,7 +35,7 @@ pub struct NoticeTexts {
 /// A notice before it is rendered as an email: the event and the recommended action.
 struct NoticeText {
     kind: MailKind,
-    /// The rest of its id.
+    /// The rest of the message id.
     about: String,
     subject: String,
     happened: String,
@@ -149,7 +149,7 @@ fn used_quota(
     let name = window.rule.name();
     let row = window.rule.row();
     let adjective = row.period.adjective();
-    // After a refusal the rest is held by gateways, and nothing is left for the owner.
+    // After a refusal, gateways hold the remaining units, and none are left for the owner.
     let (part, used) = if kind == MailKind::Quota80 {
         ("80 % of the", used.min(quota.into()))
     } else {
@@ -193,7 +193,7 @@ fn expiring_key(id: ApplicationId, shown: &str, expires_at: Wall, now: Wall) -> 
     }
 }
 
-/// The subject and the text of a change of keys, and the key if it is one.
+/// The subject and the text for a change of keys, and the key if the change concerns a single key.
 fn changed_keys(
     id: ApplicationId,
     what: &ChangeKind,
@@ -241,7 +241,8 @@ fn changed_keys(
             );
             ("an application was closed", happened, None)
         }
-        // Without an owner there is no recipient, and other mail is part of its change.
+        // These changes cause no notice: a new application has no owner, and the other changes contain their own mail
+        // if they need any.
         ChangeKind::Create { .. }
         | ChangeKind::ReportLeak(_)
         | ChangeKind::Attach(_)

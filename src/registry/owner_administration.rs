@@ -1,4 +1,4 @@
-//! Administration of owners: an operator lists, suspends and deletes them. The keys of their applications change with
+//! Administration of owners. An operator lists, suspends and deletes owners. The keys of their applications change with
 //! them, in this process immediately.
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl OwnerAdministration {
             .changes
             .store
             .owners(OwnerQuery {
-                // One more owner than a page contains shows whether another page follows.
+                // One extra owner is read to find out whether another page follows.
                 limit: most + 1,
                 ..query
             })
@@ -59,9 +59,10 @@ impl OwnerAdministration {
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
-    /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
+    /// Suspends an owner, ends all sessions of the owner, and revokes the keys of all applications. The call can be
+    /// repeated after a failure.
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
-        // The owner is suspended first, and can then create no application that the loop would miss.
+        // The owner is suspended first, so that they cannot create an application that the loop would miss.
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
             self.changes
@@ -76,8 +77,8 @@ impl OwnerAdministration {
         self.change(who, id, OwnerChangeKind::Resume).await
     }
 
-    /// Sets the tier of an owner's present and future applications. Without a tier, future applications get the default
-    /// tier, and existing applications keep their tier. After a failure it can be repeated.
+    /// Sets the tier of an owner's present and future applications. If `tier` is `None`, future applications get the
+    /// default tier, and existing applications keep their tier. The call can be repeated after a failure.
     pub async fn set_tier(
         &self,
         who: &str,
@@ -87,7 +88,7 @@ impl OwnerAdministration {
         if let Some(tier) = &tier {
             self.changes.check_tier(tier)?;
         }
-        // The tier of future applications is set first, so that an application that is created meanwhile has it.
+        // The tier of future applications is set first, so that an application created in the meantime gets it.
         let owner = self
             .change(who, id, OwnerChangeKind::SetTier(tier.clone()))
             .await?;
@@ -105,7 +106,7 @@ impl OwnerAdministration {
         Ok(owner)
     }
 
-    /// Changes the limits of an owner's present and future applications together. After a failure it can be repeated.
+    /// Changes the limits of an owner's present and future applications. The call can be repeated after a failure.
     pub async fn set_limits(
         &self,
         who: &str,
@@ -113,7 +114,7 @@ impl OwnerAdministration {
         changes: LimitChanges,
     ) -> RegistrarResult<StoredOwner> {
         changes.check(Scope::Owner)?;
-        // The limits of future applications come first, so that an application that is created meanwhile has them.
+        // The limits of future applications are set first, so that an application created in the meantime gets them.
         let owner = self
             .change(who, id, OwnerChangeKind::SetLimits(changes))
             .await?;
@@ -125,7 +126,7 @@ impl OwnerAdministration {
         Ok(owner)
     }
 
-    /// Chooses the kinds of notices that an owner gets, in the owner's name.
+    /// Chooses the kinds of notices that an owner gets, on behalf of the owner.
     pub async fn set_notices(
         &self,
         id: OwnerId,
@@ -135,7 +136,7 @@ impl OwnerAdministration {
             .await
     }
 
-    /// Changes a webhook in the name of its owner.
+    /// Changes a webhook on behalf of its owner.
     pub async fn change_webhook(
         &self,
         owner: OwnerId,
@@ -147,8 +148,8 @@ impl OwnerAdministration {
             .map(drop)
     }
 
-    /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
-    /// own accounts.
+    /// Closes all applications of an owner and deletes the account. The call can be repeated after a failure. Owners
+    /// may delete their own accounts.
     pub async fn delete(
         &self,
         who: impl Into<Actor<'_>>,
@@ -166,7 +167,7 @@ impl OwnerAdministration {
                 in_own_name: who.owner().is_some(),
             };
             match self.change(who, id, what).await {
-                // An application was created meanwhile.
+                // An application was created in the meantime.
                 Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
                     if tries < DELETE_TRIES =>
                 {

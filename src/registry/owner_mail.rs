@@ -1,4 +1,4 @@
-//! Mail of an operator to the owners of applications. It is queued here and sent by a gateway.
+//! Mail from an operator to the owners of applications. It is queued here and sent by a gateway.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::registry::registrar_error::RegistrarResult;
 
 /// Maximum number of owners read, and of emails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
-/// Maximum number of listed applications and accounts that get no mail.
+/// Maximum number of applications and accounts without mail that are listed.
 const MOST_UNREACHED: usize = 1_000;
 
 /// The settings of mail to owners.
@@ -26,7 +26,7 @@ pub struct NoticeSettings {
     pub domain: String,
     /// Whether queued mail is sent.
     pub is_sent: bool,
-    /// The public address of the pages of accounts, without a trailing slash; empty without pages.
+    /// The public address of the account pages, without a trailing slash; empty if there are no pages.
     pub root: String,
 }
 
@@ -74,14 +74,14 @@ pub struct ContactOutcome {
 pub struct UnreachedOwner {
     /// The application or the account.
     pub id: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The owners of a selection.
+/// The recipients of a selection.
 #[derive(Default)]
 struct Recipients {
-    /// Their addresses.
+    /// The addresses.
     addresses: Vec<String>,
     unreached: Vec<UnreachedOwner>,
 }
@@ -95,7 +95,8 @@ pub struct OwnerMail {
 }
 
 impl OwnerMail {
-    /// Queues mail in the store of `changes`. Recipients are found by `owners`, and by `registrar` for selections of applications.
+    /// Queues mail in the store of `changes`. `owners` finds the recipients, and `registrar` those of selected
+    /// applications.
     pub fn new(
         registrar: Arc<Registrar>,
         owners: Arc<OwnerAdministration>,
@@ -153,7 +154,7 @@ impl OwnerMail {
         };
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
-            // The audit record has the number of all recipients, so it is written once, with the first batch.
+            // The audit record contains the number of all recipients, so it is written only once, with the first batch.
             let store = &self.changes.store;
             if outcome.queued == 0 {
                 let notice = NewNotice {
@@ -175,7 +176,7 @@ impl OwnerMail {
         let mut found = Recipients::default();
         match selection {
             ContactSelection::Accounts(ids) => {
-                // Each owner gets one mail, however often the selection names it.
+                // Each owner gets one email, however often the selection names the owner.
                 for id in BTreeSet::from_iter(ids) {
                     found.add(self.owners.show(id).await?);
                 }
@@ -200,7 +201,7 @@ impl OwnerMail {
         Ok(found)
     }
 
-    /// Adds all owners, or owners with an application in a tier, and such applications without an owner.
+    /// Adds all owners, or the owners of applications in `tier`, and the matching applications that have no owner.
     async fn each_page(&self, found: &mut Recipients, tier: Option<&str>) -> RegistrarResult<()> {
         let mut query = OwnerQuery {
             limit: BATCH,
@@ -231,7 +232,7 @@ impl OwnerMail {
         }
     }
 
-    /// Adds applications with a key that works, in a tier if it is given, that are not in the set of those with an owner.
+    /// Adds applications that have a valid key but no owner, only those in `tier` if it is given.
     async fn add_unowned(
         &self,
         found: &mut Recipients,

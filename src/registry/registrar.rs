@@ -1,5 +1,5 @@
-//! Creates applications and keys, changes them, and reads them. Fields that a request omits are not changed. Reading
-//! and writing happen in one turn, so no other change can come in between.
+//! Creates, changes and reads applications and keys. Fields that a request omits are not changed. Reads and writes of a
+//! change share one turn, so no other change can happen in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,9 @@ use crate::registry::key_changes::KeyChanges;
 use crate::registry::new_application::{IssuedKey, KeyDetails, NewApplication};
 use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
 
-/// The actor in the audit trail when limits end.
+/// The actor in the audit trail when temporary limits end.
 const ACTOR: &str = "end of limits";
-/// Maximum time until temporary limits end: a year, plus a day for leap years. Operators would forget limits that end
-/// later.
+/// Maximum time until temporary limits end: a year, plus a day for leap years. Operators tend to forget longer limits.
 const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
 /// Audit records read per page.
 // This limits the memory for a page of any requested size.
@@ -39,7 +38,7 @@ pub struct Registrar {
 }
 
 impl Registrar {
-    /// Reads and changes the store of `changes`. New keys have this form.
+    /// A registrar for the store of `changes`. New keys have the given form.
     pub fn new(changes: Arc<KeyChanges>, form: KeyForm) -> Self {
         Self { changes, form }
     }
@@ -49,7 +48,7 @@ impl Registrar {
         self.create_with(Actor::Operator(who), new, None).await
     }
 
-    /// Creates an application of an owner, who must not be suspended and may have `at_most` of them.
+    /// Creates an application for an owner, who must not be suspended and may have `at_most` applications.
     pub async fn create_for(
         &self,
         owner: OwnerId,
@@ -104,7 +103,7 @@ impl Registrar {
         self.issue(who, id, what, secret).await
     }
 
-    /// Makes a change with a key, unless a change with this key was made before.
+    /// Makes a change with a new key. If an earlier attempt already stored this key, nothing is changed.
     async fn issue(
         &self,
         who: Actor<'_>,
@@ -124,12 +123,12 @@ impl Registrar {
         Ok(IssuedKey { application, key })
     }
 
-    /// The key that follows from a text.
+    /// The key that is derived from a text.
     pub fn derive_key(&self, text: &str) -> Secret {
         self.form.derive(text)
     }
 
-    /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
+    /// Creates a new key for an application. The other keys expire after `overlap`. The quota belongs to the
     /// application and is unchanged.
     pub async fn rotate(
         &self,
@@ -149,7 +148,7 @@ impl Registrar {
         self.issue(who.into(), id, what, secret).await
     }
 
-    /// Creates a further key for an application; its other keys are unaffected.
+    /// Creates another key for an application. Existing keys are not affected.
     pub async fn add_key(
         &self,
         who: impl Into<Actor<'_>>,
@@ -207,7 +206,7 @@ impl Registrar {
             .map(|texts| texts.of_sign_in(session, at))
     }
 
-    /// The kinds of notices for an owner of these applications: the chosen ones, or the defaults of the tiers.
+    /// The kinds of notices for an owner of these applications: the owner's choice, or the defaults of the tiers.
     pub fn notices_of(
         &self,
         owner: &StoredOwner,
@@ -235,7 +234,7 @@ impl Registrar {
             return self.changes.change(who, id, ChangeKind::RevokeAll).await;
         };
         let digest = match self.show(id).await {
-            // If the record was damaged after this process loaded the key, the key still works; its full name or
+            // If the record was damaged after this process loaded the key, the key still works. The full key or its
             // digest revokes it.
             Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
                 Digest::from_hex(prefix).unwrap_or_else(|| Digest::of(prefix))
@@ -247,7 +246,7 @@ impl Registrar {
             .await
     }
 
-    /// Moves an application to another tier. Units used today stay used.
+    /// Moves an application to another tier. Units used today still count.
     pub async fn set_tier(
         &self,
         who: &str,
@@ -266,7 +265,7 @@ impl Registrar {
             .await
     }
 
-    /// Changes limits of one application, until a time if there is one. Units used today stay used.
+    /// Changes limits of one application, until a given time if there is one. Units used today still count.
     pub async fn set_limits(
         &self,
         who: &str,
@@ -298,7 +297,7 @@ impl Registrar {
                 .change(ACTOR, id, ChangeKind::RestoreLimits)
                 .await
             {
-                // Otherwise another gateway has restored them, or an operator has set other limits.
+                // `Exists`: another gateway has restored the limits, or an operator has set other limits.
                 Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => failed(error),
             }
@@ -306,8 +305,8 @@ impl Registrar {
     }
 
     /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter case,
-    /// with several keys, no key may expire later than before, because a rotation may be about to retire it. An expired
-    /// key is reactivated only if it is named, and a revoked key never.
+    /// if there are several keys, no key may expire later than before, because a rotation may be about to retire it. An
+    /// expired key is reactivated only if it is named. A revoked key is never reactivated.
     pub async fn set_expiry(
         &self,
         who: impl Into<Actor<'_>>,
@@ -350,7 +349,7 @@ impl Registrar {
             .await?)
     }
 
-    /// Closes an application: revokes its keys, and removes its owner and all possible personal data.
+    /// Closes an application: revokes its keys, and removes its owner and all fields that may contain personal data.
     pub async fn close(
         &self,
         who: impl Into<Actor<'_>>,
@@ -369,7 +368,7 @@ impl Registrar {
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
-    /// The listed applications that exist and can be read, with the units granted for `day`.
+    /// The applications with these ids that exist and can be read, with the units granted for `day`.
     pub async fn find(
         &self,
         ids: Vec<ApplicationId>,
@@ -414,12 +413,12 @@ impl Registrar {
         Ok((records, next))
     }
 
-    /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
+    /// The account of an application; `None` on a stopped system, or if none of the application's keys is in memory.
     pub async fn account(&self, id: ApplicationId) -> RegistrarResult<Option<Arc<Account>>> {
         Ok(self.changes.account_of(&self.show(id).await?))
     }
 
-    /// Limits of an application that may be a mistake, in words.
+    /// Warnings about limits of an application that may be a mistake.
     pub fn limit_warnings(&self, stored: &StoredApplication) -> Vec<String> {
         let terms = self.changes.terms_of(&stored.tier, stored.own);
         let Some(limits) = terms.map(|terms| terms.limits) else {
@@ -431,7 +430,7 @@ impl Registrar {
             .collect()
     }
 
-    /// Units that an application used today. `None` on a stopped system, which has only granted units.
+    /// Units that an application used today; `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
         let used = || {
@@ -442,8 +441,8 @@ impl Registrar {
         self.changes.serves().then(used)
     }
 
-    /// The status of the minute and the calendar limits of an application as stored, with the units granted today. `None` if its
-    /// tier is not configured. If none of its keys is in memory, all granted units count as used.
+    /// The status of the minute and calendar limits of a stored application, with the units granted today. `None` if
+    /// the tier is not configured. If no key of the application is in memory, all granted units count as used.
     pub fn current_use(&self, stored: &StoredApplication) -> Option<Vec<LimitStatus>> {
         let now = self.changes.now();
         if let Some(account) = self.changes.account_of(stored) {
@@ -453,13 +452,13 @@ impl Registrar {
         Some(Account::new(stored, terms, now.wall.day()).statuses(now))
     }
 
-    /// Whether keys of other forms are looked up at all.
+    /// Whether keys of other forms are looked up.
     pub fn accepts_imported(&self) -> bool {
         self.form.accepts_imported()
     }
 }
 
-/// Finds a key by the whole key, by its SHA-256, or by a unique prefix.
+/// Finds a key by its full text, its SHA-256, or a unique prefix.
 fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
     let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
@@ -475,7 +474,7 @@ fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Dig
     }
 }
 
-/// The keys that have not expired, if all of them may get the new expiry.
+/// The unexpired keys, if all of them may get the new expiry.
 fn all_in_force(
     application: &StoredApplication,
     now: Wall,

@@ -1,4 +1,4 @@
-//! Why a change failed.
+//! The reasons why changes fail.
 
 use scoregate_base::keys::{ApplicationId, BadText};
 use scoregate_base::limits::BadLimit;
@@ -21,13 +21,13 @@ pub enum RegistrarError {
     /// A text is empty, too long, or has misleading characters.
     #[error(transparent)]
     BadText(#[from] BadText),
-    /// A limit cannot be set.
+    /// A limit is invalid.
     #[error(transparent)]
     BadLimit(#[from] BadLimit),
     /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
-    /// Limits would end in the past, or too late.
+    /// The end of temporary limits is in the past or too late.
     #[error("limits must end in the future and within 366 days; without an end they are permanent")]
     BadUntil,
     /// All keys have expired or are revoked.
@@ -35,12 +35,12 @@ pub enum RegistrarError {
         "all keys of {0} have expired or are revoked; name the key to extend, or run `scoregate keys rotate {0}`"
     )]
     NoneInForce(ApplicationId),
-    /// Several keys are active, and one of them would expire later than it does.
+    /// Several keys are active, and one of them would expire later than before.
     #[error(
         "{1} keys of {0} are active, and one of them would expire later than it does now; name the key to change"
     )]
     SeveralInForce(ApplicationId, usize),
-    /// No key of the application has this prefix, or several have.
+    /// No key of the application has this prefix, or several keys have it.
     #[error(
         "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"
     )]
@@ -52,7 +52,7 @@ pub enum RegistrarError {
         /// Number of keys with this prefix.
         found: usize,
     },
-    /// There are no pages of accounts, or no mail.
+    /// There are no account pages, or mail is not sent.
     #[error("owners cannot be invited: set site.sign_up, service.base_url and mail.server")]
     NoInvitations,
     /// The store failed.

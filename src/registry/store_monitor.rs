@@ -19,7 +19,7 @@ pub struct StoreMonitor {
     store: Store,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
-    /// When the missing or replaced store file was logged last.
+    /// Time of the last log line about a missing or replaced store file.
     misplaced_logged_at: ArcSwapOption<Mono>,
     /// Whether the last measurement failed.
     is_failing: AtomicBool,
@@ -37,16 +37,16 @@ impl StoreMonitor {
         }
     }
 
-    /// Raises the alarm if the store was found damaged. Called periodically.
+    /// Sets the damage metric if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
         self.instruments.is_damaged(self.store.damage().is_some());
     }
 
-    /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
-    /// the end. Called every few seconds.
+    /// Sets the metric for a missing or replaced store file. This is logged when it begins, every minute, and when it
+    /// ends. Called every few seconds.
     pub async fn check_file(&self) {
         let store = self.store.clone();
-        // Runs on a separate thread: a disk that hangs must not block a serving thread.
+        // Runs on a separate thread, because a disk that hangs must not block a serving thread.
         let Ok(found) = tokio::task::spawn_blocking(move || store.missing_or_replaced()).await
         else {
             return;
@@ -73,8 +73,8 @@ impl StoreMonitor {
         }
     }
 
-    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values; a failure is logged when it
-    /// begins. Called every few seconds.
+    /// Sets the metrics of a shared store. If the state of the store cannot be read, the metrics keep their values.
+    /// Only the first of consecutive failures is logged. Called every few seconds.
     pub async fn measure(&self) {
         let measured = self.try_measure().await;
         let was_failing = self.is_failing.swap(measured.is_err(), Ordering::Relaxed);

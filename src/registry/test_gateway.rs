@@ -1,4 +1,4 @@
-//! A gateway on the embedded store, as far as changes concern it.
+//! The parts of a gateway with the embedded store that are needed for changes.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl ChangingGateway {
         gateway
     }
 
-    /// A gateway with a local copy in another directory. It loads nothing.
+    /// A gateway with a local copy in another directory. No keys are loaded.
     pub(crate) fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
         Self::of(
             directory,

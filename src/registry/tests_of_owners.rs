@@ -1,4 +1,4 @@
-//! Changes by owners, also at the same time as changes by operators.
+//! Changes by owners, some concurrent with changes by operators.
 
 use std::time::Duration;
 

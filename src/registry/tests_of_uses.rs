@@ -31,7 +31,7 @@ fn creating(number: usize) -> StoreChange {
     }
 }
 
-/// Number of pages that were written since the log is empty.
+/// Number of pages written since the log was empty.
 fn written_pages(directory: &Path) -> u64 {
     let log = directory.join(format!("{}-wal", Store::FILE_NAME));
     let header = 32;
@@ -62,7 +62,7 @@ async fn last_uses_are_written_a_few_at_a_time_and_each_page_a_few_times() {
     gateway.keeper.store_uses(0).await;
     let commits = store.commits() - commits;
     let pages = written_pages(directory.path()) - pages;
-    // A lease waits for one of these transactions at most.
+    // A lease waits for at most one of these transactions.
     assert_eq!(commits, KEYS as u64 / 100);
     assert!(pages < 2 * KEYS as u64 / 10, "{pages} pages");
     let used = gateway.registrar.list(None, KEYS).await.unwrap();

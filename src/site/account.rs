@@ -1,4 +1,4 @@
-//! The page of an account, new applications, and the end of an account.
+//! The account page, creation of applications, and deletion of accounts.
 
 use crate::instruments::AccountStep;
 use crate::pages::account::{
@@ -15,7 +15,7 @@ use super::site_reply::{SiteReply, SiteResult};
 use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
-/// The page of an account.
+/// The account page.
 impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in(&self.store).await?;
@@ -71,7 +71,7 @@ impl Site {
         Ok(SiteReply::file(&format!("usage-{month}{state}.csv"), csv))
     }
 
-    /// The session of the form of a change, which counts for its owner.
+    /// The session of a form that makes a change. The change counts against the owner's limit.
     pub(super) async fn session_of_change(&self, visit: &Visit) -> SiteResult<LiveSession> {
         let live = visit.signed_in_by_form(&self.store).await?;
         self.admission.count_owner_change(live.owner(), visit.now)?;
@@ -177,7 +177,7 @@ pub(super) struct FormMessage {
     pub(super) text: String,
 }
 
-/// The message for a change that was refused because of the entered values. Fails for other reasons.
+/// The message for a change that was refused because of the entered values. Returns an error for other refusals.
 pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
     let RegistrarError::BadText(bad) = error else {
         return Err(change_failed(error));
@@ -231,7 +231,7 @@ pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
     SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
 }
 
-/// The common content of the pages of a session.
+/// The common content of all pages of a session.
 pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
     SignedIn {
         csrf: &live.csrf,

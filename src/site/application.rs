@@ -25,14 +25,14 @@ use super::visit::{LiveSession, Visit, change_failed};
 /// Limits on the keys of an application.
 const MAX_ACTIVE_KEYS: usize = 10;
 const MAX_NEW_KEYS: usize = 20;
-/// Days of requests on the page.
+/// Number of days with request counts on the page.
 const SHOWN_DAYS: u32 = 30;
-/// Days of evidence on the page.
+/// Number of days with evidence on the page.
 const EVIDENCE_DAYS: u32 = 7;
 
 /// The page of an application.
 impl Site {
-    /// The session and its application. Applications of others are unknown.
+    /// The session and the application of the page. Applications of other owners are treated as unknown.
     async fn owned(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
         let live = visit.signed_in(&self.store).await?;
         let id = visit.application()?;
@@ -47,7 +47,7 @@ impl Site {
         Ok((live, application))
     }
 
-    /// The session and its application, for a form of the session.
+    /// The session and the application of the page, for a form of the session.
     async fn owned_by_form(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
         let owned = self.owned(visit).await?;
         visit.form_belongs_to(&[SiteCookie::Session])?;
@@ -88,7 +88,8 @@ impl Site {
             last,
         };
         let requests = self.store.requests(days).await;
-        // The page is shown without the requests: owners must be able to revoke keys while the statistics cannot be read.
+        // The page is shown without request counts, because owners must be able to revoke keys while the statistics
+        // cannot be read.
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }
@@ -160,7 +161,7 @@ impl Site {
         }
     }
 
-    /// Adds a key and shows it. The other keys are unaffected.
+    /// Adds a key and shows it. The other keys are not affected.
     pub(super) async fn add_key(&self, visit: &Visit) -> SiteResult {
         let id = visit.application()?;
         let (live, application) = self.owned_by_form(visit).await?;
@@ -180,7 +181,7 @@ impl Site {
         }
     }
 
-    /// Replaces the keys by one and shows it. The others work until the overlap ends.
+    /// Replaces the keys with a new one and shows it. The old keys work until the overlap ends.
     pub(super) async fn rotate_key(&self, visit: &Visit) -> SiteResult {
         let id = visit.application()?;
         let (live, application) = self.owned_by_form(visit).await?;
@@ -220,7 +221,7 @@ impl Site {
         }
     }
 
-    /// The page with the reason why a key was not created: the keys, or the name in this field.
+    /// The page with the reason why a key was not created: the existing keys, or the name entered in this field.
     async fn no_new_key(
         &self,
         visit: &Visit,
@@ -230,7 +231,7 @@ impl Site {
         error: &RegistrarError,
     ) -> SiteResult {
         if let Some(message) = key_limit(error) {
-            // The keys may have changed after they were read.
+            // The keys may have changed since they were read.
             let (live, application) = self.owned(visit).await?;
             return Ok(self
                 .with_problem(visit, &live, &application, "key", message)
@@ -339,7 +340,7 @@ fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> SiteRes
         .ok_or(SiteRefusal::UnknownPage)
 }
 
-/// The entered properties of a new key. A form without the number of keys creates none.
+/// The entered properties of a new key. A form without the number of existing keys creates no key.
 fn key_details(visit: &Visit, field: &str) -> KeyDetails {
     let name = Some(visit.form.field(field).to_owned()).filter(|name| !name.is_empty());
     let existing = visit.form.existing().unwrap_or(usize::MAX);
@@ -366,7 +367,7 @@ fn overlap(word: &str) -> Option<Duration> {
     }
 }
 
-/// The message if the keys of the application do not allow another one.
+/// The message if the application cannot have another key.
 fn key_limit(error: &RegistrarError) -> Option<&'static str> {
     let RegistrarError::Store(StoreError::Owner(refusal)) = error else {
         return None;

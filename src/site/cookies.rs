@@ -1,7 +1,7 @@
-//! The two cookies of the site: the visitor's, which binds forms to a browser, and the session's.
+//! The two cookies of the site: the visitor cookie, which binds forms to a browser, and the session cookie.
 //!
-//! Their values are random and secret. Over HTTPS their names begin with `__Host-`, so that no other host can set them;
-//! without TLS, which is possible on loopback only, browsers would reject that.
+//! Their values are random and secret. Over HTTPS their names begin with `__Host-`, so that no other host can set them.
+//! Without TLS, which is possible only on loopback, browsers would reject such names.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -15,7 +15,7 @@ pub(super) const SESSION_HOURS: u64 = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteCookie {
-    /// Binds forms to a browser before it signs in.
+    /// Binds forms to a browser before the visitor signs in.
     Visitor,
     /// A session.
     Session,
@@ -24,7 +24,7 @@ pub(super) enum SiteCookie {
 /// Reads and writes the cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CookieNames {
-    /// Whether the site is reached over HTTPS.
+    /// Whether clients use HTTPS.
     pub(super) is_https: bool,
 }
 
@@ -38,7 +38,7 @@ impl CookieNames {
         }
     }
 
-    /// The value of a cookie, if it is sent exactly once and has the form of a token.
+    /// The value of a cookie, if the cookie is sent exactly once and its value has the form of a token.
     pub(super) fn read(self, headers: &HeaderMap, cookie: SiteCookie) -> Option<Secret> {
         let name = self.name(cookie);
         let lines = headers
@@ -57,7 +57,7 @@ impl CookieNames {
         }
     }
 
-    /// The `Set-Cookie` of a value.
+    /// The `Set-Cookie` header that sets a cookie.
     pub(super) fn set(self, cookie: SiteCookie, value: &Secret) -> HeaderValue {
         let name = self.name(cookie);
         let value = value.expose();
@@ -68,7 +68,7 @@ impl CookieNames {
         self.header(&format!("{name}={value}{age}"))
     }
 
-    /// The `Set-Cookie` that deletes a cookie.
+    /// The `Set-Cookie` header that deletes a cookie.
     pub(super) fn delete(self, cookie: SiteCookie) -> HeaderValue {
         self.header(&format!("{}=; Max-Age=0", self.name(cookie)))
     }

@@ -51,8 +51,8 @@ impl Form {
         }
     }
 
-    /// The number of keys or applications that existed when the form was rendered. A form that is submitted twice has the
-    /// number from before its first submission.
+    /// The number of keys or applications that existed when the form was rendered. If a form is submitted twice, the
+    /// number is from before the first submission.
     pub(super) fn existing(&self) -> Option<usize> {
         self.field(EXISTING).parse().ok()
     }
@@ -63,7 +63,7 @@ impl Form {
     }
 }
 
-/// Whether a request has a form as its body.
+/// Whether the body of a request is a form.
 pub(super) fn has_form_type(headers: &HeaderMap) -> bool {
     let Some(kind) = headers
         .get(CONTENT_TYPE)

@@ -1,7 +1,7 @@
-//! Whether a form was sent by a page of this site (CSRF): by its token and by the headers of the browser.
+//! Protection against CSRF: checks by token and browser headers that a form was sent by a page of this site.
 //!
-//! A form's token is derived from the secret of the cookie that it belongs to, so another site cannot know it, and it is
-//! valid for that session only.
+//! The token of a form is derived from the secret of its cookie, so other sites cannot know it, and it is valid only
+//! for that session.
 
 use http::header::ORIGIN;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -20,25 +20,26 @@ pub(super) fn form_token(cookie: &Secret) -> String {
 
 /// Whether a form has the token of this cookie.
 pub(super) fn has_token(sent: &str, cookie: &Secret) -> bool {
-    // The comparison takes constant time, so it does not reveal how much of a guess is right.
+    // The comparison takes constant time, so it does not reveal how much of a guess is correct.
     sent.as_bytes().ct_eq(form_token(cookie).as_bytes()).into()
 }
 
-/// Whether the browser reports that the navigation did not start on a page of this site, but for example in an email.
+/// Whether the browser reports that the navigation did not start on a page of this site. It may have started in an
+/// email, for example.
 pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
     headers
         .get(SEC_FETCH_SITE)
         .is_some_and(|site| site != "same-origin")
 }
 
-/// Whether the browser says that another site sent the form. Programs other than browsers send neither header; for them only
-/// the token decides.
+/// Whether the browser reports that another site sent the form. Programs other than browsers send neither header, so
+/// only their tokens are checked.
 pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
     let is_own = |origin: &HeaderValue| {
         let origin = origin.to_str();
         origin.is_ok_and(|origin| is_own_origin(origin, site_root, None))
     };
-    // After DNS rebinding a browser calls pages of a foreign name "same-origin".
+    // After DNS rebinding, a browser reports pages under a foreign name as "same-origin".
     !headers.get_all(ORIGIN).iter().all(is_own) || is_followed_from_outside(headers)
 }
 

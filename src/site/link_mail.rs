@@ -1,4 +1,4 @@
-//! The mail with a link to sign in. It is the same for known and unknown addresses.
+//! The email with a sign-in link. It is the same for known and unknown addresses.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
 use scoregate_store::{MailKind, NewMail};
 
-/// Time for which a link is valid.
+/// The validity of a link.
 pub(super) const LINK_VALID: Duration = Duration::from_mins(15);
 
-/// The facts of an email.
+/// The variable parts of an email.
 pub(super) struct LinkMail<'a> {
     /// The name of the service.
     pub(super) service: &'a str,
@@ -24,7 +24,7 @@ pub(super) struct LinkMail<'a> {
 }
 
 impl LinkMail<'_> {
-    /// The mail, queued at `now`.
+    /// The email, queued at `now`.
     pub(super) fn at(&self, now: Wall) -> NewMail {
         let Self {
             service,

@@ -5,8 +5,8 @@ const MAX_ADDRESS: usize = 254;
 const MAX_LOCAL: usize = 64;
 // RFC 1035, section 2.3.4.
 const MAX_LABEL: usize = 63;
-/// Kinds of organizations that have separate domains below the domains of countries, as in `ac.uk`. Not every short
-/// label: the owner of `abc.de` would have any number of domains.
+/// Labels of second-level domains for a kind of organization, as in `ac.uk`. Other short labels are excluded, because
+/// otherwise the owner of `abc.de` would have any number of registered domains.
 const KINDS: [&str; 12] = [
     "ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch",
 ];
@@ -16,20 +16,20 @@ const KINDS: [&str; 12] = [
 pub struct EmailAddress {
     /// The address as it was entered.
     pub entered: String,
-    /// Its mailbox: in lower case and without a `+tag`. Addresses of one mailbox belong to one account.
+    /// The mailbox: the address in lower case and without a `+tag`. All addresses of a mailbox belong to one account.
     pub mailbox: String,
 }
 
 /// The reason why an address is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressProblem {
-    /// It has no valid form.
+    /// The address is malformed.
     #[error("Enter an email address, such as name@example.org.")]
     Malformed,
-    /// It has characters that are not ASCII.
+    /// The address has characters that are not ASCII.
     #[error("Enter an address in ASCII. Write an internationalized domain name in its xn-- form.")]
     NotAscii,
-    /// The operator does not accept its domain.
+    /// The operator does not accept the domain.
     #[error("Addresses of this domain are not accepted. Enter another address.")]
     Domain,
 }
@@ -37,9 +37,9 @@ pub enum AddressProblem {
 /// The domains whose addresses are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailDomains {
-    /// Only these and their subdomains, unless empty.
+    /// If not empty, only these domains and their subdomains are accepted.
     pub allowed: Vec<String>,
-    /// Not these and their subdomains.
+    /// These domains and their subdomains are not accepted.
     pub denied: Vec<String>,
 }
 
@@ -80,8 +80,8 @@ impl EmailAddress {
     }
 }
 
-/// Whether a text is a local part: atoms between dots (RFC 5322), without text that programs behind a mail server may
-/// interpret as an option, a command, a file or a route.
+/// Whether a text is a local part: atoms separated by dots (RFC 5322). Rejects text that programs behind a mail server
+/// may interpret as an option, a command, a file or a route.
 fn is_local_part(text: &str) -> bool {
     let is_plain = |byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte);
     let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
@@ -93,8 +93,8 @@ fn is_atom_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
 
-/// The last two labels of the domain of an address, or three below a country's domain for organizations of one kind: the owner
-/// of a domain receives mail in any number of subdomains.
+/// The registered domain of an address: the last two labels, or the last three below a domain such as `ac.uk`. The
+/// owner of a domain can receive mail in any number of subdomains.
 pub(super) fn registered_domain(address: &str) -> String {
     let domain = address
         .rsplit('@')
@@ -112,7 +112,7 @@ pub(super) fn registered_domain(address: &str) -> String {
     domain.get(start..).unwrap_or_default().to_owned()
 }
 
-/// Whether a text can be a part of an accepted address.
+/// Whether a text can be part of an accepted address.
 pub fn is_address_fragment(text: &str) -> bool {
     !text.is_empty()
         && text

@@ -1,8 +1,8 @@
-//! The pages of accounts: people sign up with an email address, and manage their applications and keys.
+//! The account pages, where people sign up with an email address and manage their applications and keys.
 //!
-//! Separate from the request path of the API, with separate limits. [`Site::handle`] is the shell, `answer` lists the
-//! steps. The HTML is in `pages::account`, mail is sent by `mail`. Visitors are not trusted: forms need the token of
-//! their session, and steps that cannot be undone need a recent session.
+//! The site is separate from the request path of the API and has separate limits. [`Site::handle`] wraps `answer`,
+//! which lists the steps. The HTML is in `pages::account`. Mail is sent by `mail`. Visitors are not trusted: forms need
+//! the token of their session, and irreversible steps need a recent session.
 
 mod account;
 mod application;

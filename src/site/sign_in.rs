@@ -1,6 +1,6 @@
-//! Signing up, in and out: one form, an email link, and a button that uses the link.
+//! Sign-up, sign-in and sign-out, with one form, an email link, and a button that uses the link.
 //!
-//! The answer to the form is the same for known and unknown addresses, after the same work.
+//! The response to the form is the same for known and unknown addresses, and requires the same work.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ use super::visit::{Visit, change_failed, no_randomness};
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;
-/// The maximum if the owner of the mailbox is signed in. Anyone can use up the first five, and an owner who cannot sign in
-/// again cannot revoke a leaked key.
+/// The maximum if the owner of the mailbox is signed in. Anyone can use up the first five links, and an owner who
+/// cannot sign in again cannot revoke a leaked key.
 const LINKS_WITH_SESSION: u32 = 10;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The pages to sign up, in and out.
+/// The pages for sign-up, sign-in and sign-out.
 impl Site {
-    /// The form for an address.
+    /// The page with the address form.
     pub(super) async fn sign_in_page(&self, visit: &Visit) -> SiteResult {
         if visit.session(&self.store).await?.is_some() {
             return Ok(SiteReply::redirect("/account"));
@@ -96,12 +96,12 @@ impl Site {
         let Some(live) = visit.session(&self.store).await? else {
             return Ok(false);
         };
-        // The domain may have been denied since.
+        // The domain may have been denied since the sign-in.
         let own = EmailAddress::parse(&live.session.owner.email, &MailDomains::default());
         Ok(own.is_ok_and(|own| own.mailbox == address.mailbox))
     }
 
-    /// Queues the mail, unless the mailbox has had this number of links in an hour.
+    /// Queues the email, unless the mailbox has already had this many links within an hour.
     async fn queue_link(
         &self,
         visit: &Visit,
@@ -139,7 +139,7 @@ impl Site {
         Ok(())
     }
 
-    /// The page of a link. Opening it changes nothing: programs that scan mail open links.
+    /// The page of a link. Opening the page changes nothing, because mail scanners open links.
     pub(super) async fn link_page(&self, visit: &Visit) -> SiteResult {
         let token = Secret::new(visit.query.field("token").to_owned());
         self.link_form(visit, &token, None).await
@@ -187,8 +187,8 @@ impl Site {
         Ok(self.store.owner(id).await?)
     }
 
-    /// Uses a link: creates the account if the mailbox is new, and a session with a new token. An invited address can stop mail
-    /// instead, and use the link later.
+    /// Uses a link: creates a session with a new token, and an account if the mailbox is new. The recipient of an
+    /// invitation can stop mail instead, and use the link later.
     pub(super) async fn use_link(&self, visit: &Visit) -> SiteResult {
         visit.form_belongs_to(&[SiteCookie::Visitor])?;
         let token = Secret::new(visit.form.field("token").to_owned());
@@ -223,20 +223,20 @@ impl Site {
             .with_cookie(cookies.delete(SiteCookie::Visitor)))
     }
 
-    /// Stops mail to an invited address.
+    /// Disables mail to an invited address.
     async fn stop_mail(&self, invited: OwnerId) -> SiteResult {
         let stopped = self.owners.set_notices(invited, Vec::new()).await;
         stopped.map_err(|error| change_failed(&error))?;
         Ok(SiteReply::redirect("/account/sign-in?done=stopped"))
     }
 
-    /// Counts the end of a sign-in.
+    /// Counts the outcome of a sign-in. Returns an error if it failed.
     fn check_outcome(&self, outcome: &SignInOutcome) -> SiteResult<()> {
         let (end, refusal) = match outcome {
             SignInOutcome::SignedIn { is_new: true, .. } => (SignInEnd::SignedUp, None),
             SignInOutcome::SignedIn { is_new: false, .. } => (SignInEnd::SignedIn, None),
             SignInOutcome::Suspended => (SignInEnd::Suspended, Some(SiteRefusal::Suspended)),
-            // The account was deleted a moment ago: the link would create another one.
+            // `TermsRequired`: the account was deleted a moment ago, and the link would create a new one.
             SignInOutcome::InvalidLink | SignInOutcome::TermsRequired => {
                 (SignInEnd::InvalidLink, Some(SiteRefusal::InvalidLink))
             }
@@ -272,7 +272,7 @@ impl Site {
         })
     }
 
-    /// Signs in. An account that this creates is counted.
+    /// Signs in. If this creates an account, the account is counted.
     async fn counted_sign_in(
         &self,
         visit: &Visit,
@@ -327,13 +327,13 @@ impl Site {
     }
 }
 
-/// Whether the terms must be accepted: by new owners, and after a change of the terms.
+/// Whether the terms must be accepted. They must be accepted by new owners and after each change.
 fn needs_terms(visit: &Visit, owner: Option<&StoredOwner>) -> bool {
     let terms = &visit.config.pages.terms_version;
     owner.is_none_or(|owner| owner.terms_version.as_ref() != Some(terms))
 }
 
-/// The visitor's cookie, with its header if it is new.
+/// The visitor cookie, with its header if the cookie is new.
 fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
     if let Some(known) = visit.cookie(SiteCookie::Visitor) {
         return Ok((known, None));
@@ -343,7 +343,7 @@ fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
     Ok((new, Some(header)))
 }
 
-/// The page with the form for an address.
+/// The page with the address form and entered values.
 fn sign_in_form(
     visit: &Visit,
     email: &str,

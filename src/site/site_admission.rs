@@ -1,4 +1,4 @@
-//! Limits of the site, which are separate, so its visitors cannot take capacity from the API.
+//! Limits of the site. They are separate from the limits of the API, so visitors cannot take capacity from it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use scoregate_base::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
 
 use super::site_refusal::SiteRefusal;
 
-/// Maximum number of concurrent requests. Each uses the store for milliseconds.
+/// Maximum number of concurrent requests. Each request uses the store for milliseconds.
 const AT_ONCE: usize = 8;
-/// Maximum number of waiting requests, and maximum wait of each.
+/// Maximum number of waiting requests, and maximum waiting time per request.
 const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
-/// This part of the queue, and of the links of all networks, is reserved for networks with few requests.
+/// One third (1/`RESERVED`) of the queue, and of the links of all networks, is reserved for networks with few requests.
 const RESERVED: usize = 3;
-/// Maximum number of requests of a network in a minute.
+/// Maximum number of requests per minute from a network.
 const PER_MINUTE: u32 = 240;
-/// Maximum number of changes by a network, and of an owner, in a minute. Each is kept in the audit trail.
+/// Maximum number of changes per minute from a network and by an owner. Each change is kept in the audit trail.
 const CHANGES_PER_MINUTE: u32 = 30;
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -37,7 +37,8 @@ pub(super) struct SiteAdmission {
     requests: NetworkLimit,
     changes: NetworkLimit,
     links: NetworkLimit,
-    /// New accounts, by mail domain: a limit of a domain alone would let one network close it for all others.
+    /// New accounts, by network and mail domain. With a limit per domain only, one network could block a domain for all
+    /// others.
     accounts: NetworkLimit,
     all_links: Mutex<TokenBucket>,
     slots: Semaphore,
@@ -47,16 +48,16 @@ pub(super) struct SiteAdmission {
 /// The reason why a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkLimit {
-    /// A network around the client has had its links.
+    /// A network that contains the client has used up its links.
     Network,
     /// The remaining links of all networks are reserved for networks with fewer requests.
     Reserved,
-    /// All networks together have had their links.
+    /// All networks together have used up their links.
     Total,
 }
 
 impl SiteAdmission {
-    /// Allows this many links in an hour, and new accounts with one mail domain in a day, to a network.
+    /// Allows each network this many links per hour, and this many new accounts per mail domain and day.
     pub(super) fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
         let limit = |limit, period| NetworkLimit::new(limit, period, NetworkBlocks::NESTED);
         Self {
@@ -88,7 +89,7 @@ impl SiteAdmission {
         self.count_change_of("", client, now)
     }
 
-    /// Counts a change of an owner, whose network may differ each time.
+    /// Counts a change by an owner, whose network may differ each time.
     pub(super) fn count_owner_change(&self, owner: OwnerId, now: Now) -> Result<(), SiteRefusal> {
         self.count_change_of(&owner.to_string(), Ipv4Addr::UNSPECIFIED.into(), now)
     }
@@ -99,8 +100,9 @@ impl SiteAdmission {
             .map_err(|_| SiteRefusal::TooManyRequests)
     }
 
-    /// Counts a link for a client. All networks together have a limit: a flood from many would ruin the reputation of the mail
-    /// server, and each link is a commit of the store. A part of it is reserved, so that a few networks cannot use all of it.
+    /// Counts a link for a client. There is also a limit for all networks together, because a flood from many networks
+    /// would ruin the reputation of the mail server, and each link is a commit in the store. Part of this limit is
+    /// reserved, so that a few networks cannot use all of it.
     pub(super) fn count_link(
         &self,
         client: IpAddr,
@@ -147,12 +149,12 @@ impl SiteAdmission {
             .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
     }
 
-    /// Uncounts an account that was not created.
+    /// Reverses the count of an account that was not created.
     pub(super) fn return_account(&self, domain: &str, client: IpAddr) {
         self.accounts.give_back(domain, client);
     }
 
-    /// Takes a slot for as long as the request uses the store. Waits for it in a short queue.
+    /// Takes a slot for as long as the request uses the store. If none is free, the request waits in a short queue.
     pub(super) async fn enter(
         &self,
         client: IpAddr,
@@ -166,7 +168,7 @@ impl SiteAdmission {
         } else {
             QUEUED / RESERVED
         };
-        // Concurrent requests may see the same number, so the reserve can be short by a few places.
+        // Concurrent requests may see the same number, so the reserve may be short by a few places.
         if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }
@@ -176,7 +178,7 @@ impl SiteAdmission {
     }
 }
 
-/// Refuses clear text, except on loopback and from a trusted proxy that does not say that its client used it.
+/// Refuses clear text, except on loopback and from a trusted proxy that does not report clear text from its client.
 pub(super) fn require_encryption(
     peer: Peer,
     proxies: &Proxies,
@@ -192,7 +194,7 @@ pub(super) fn require_encryption(
     }
 }
 
-/// Whether a proxy says that its client used HTTP without TLS.
+/// Whether a proxy reports that its client used HTTP without TLS.
 fn says_clear_text(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(FORWARDED_PROTO).iter();
     let last = lines.next_back().and_then(|line| line.to_str().ok());
@@ -231,7 +233,7 @@ mod tests {
                 }
             })
         };
-        // It is modest for its first 126 links.
+        // The network is modest for its first 126 links.
         assert_eq!(
             results(&mut std::iter::repeat_n(loud, 300), 100),
             [126, 174, 0]

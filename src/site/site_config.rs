@@ -10,18 +10,18 @@ use super::mailbox::MailDomains;
 /// Settings of the site.
 #[derive(Clone, Debug, Default)]
 pub struct SiteConfig {
-    /// The public address, without a trailing slash. Email links begin with it. If it is empty, it is the address
-    /// of the port.
+    /// The public address, without a trailing slash. Email links begin with it. If it is empty, the address of the port
+    /// is used.
     pub root: String,
     /// The tier of new applications.
     pub tier: String,
-    /// Maximum number of applications of an account.
+    /// Maximum number of applications per account.
     pub applications_per_account: u32,
-    /// Maximum number of email links that one network can request in an hour.
+    /// Maximum number of email links that a network can request in an hour.
     pub links_per_hour: u32,
-    /// Maximum number of new accounts with one mail domain that one network can create in a day.
+    /// Maximum number of new accounts with one mail domain that a network can create in a day.
     pub accounts_per_day: u32,
-    /// Maximum number of email links in a minute from all networks.
+    /// Maximum number of email links per minute for all networks together.
     pub links_per_minute: u32,
     /// The accepted mail domains.
     pub domains: MailDomains,
@@ -46,7 +46,7 @@ impl SiteConfig {
         self
     }
 
-    /// Whether the site is reached over HTTPS.
+    /// Whether clients use HTTPS.
     pub(super) fn is_https(&self) -> bool {
         self.root.starts_with("https://")
     }

@@ -1,5 +1,4 @@
-//! The reasons to refuse a request for a page of an account. Each reason has a status and a page, which states the
-//! remedy.
+//! The reasons to refuse a request for an account page. Each reason has a status and a page that states the remedy.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use crate::pages::account::MessagePage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteRefusal {
-    /// The visitor is not signed in. A redirect leads to the form for that.
+    /// The visitor is not signed in. The response redirects to the sign-in form.
     SignedOut,
     /// The connection is not encrypted.
     ClearText,
@@ -21,16 +20,16 @@ pub(super) enum SiteRefusal {
     TooManyLinksInTotal,
     /// Too many new accounts with one mail domain from one network.
     TooManyAccounts {
-        /// Time until the next one.
+        /// Time until the next account can be created.
         retry_after: Duration,
     },
-    /// There is no such page, or it belongs to another account.
+    /// The page does not exist or belongs to another account.
     UnknownPage,
-    /// The path accepts these methods only, as in an `Allow` header.
+    /// The path accepts only these methods, listed as in an `Allow` header.
     Method(&'static str),
     /// The body is not a form.
     NotAForm,
-    /// Fields follow the form.
+    /// Trailer fields follow the form.
     Trailers,
     /// The form is too large.
     TooLarge,
@@ -46,13 +45,14 @@ pub(super) enum SiteRefusal {
     Suspended,
     /// The account has reached its application limit.
     TooManyApplications,
-    /// Applications of the mailbox that were closed today used requests, and count until the day ends.
+    /// An application of the mailbox that was closed today had used part of its quota, and counts until the end of the
+    /// day.
     QuotaUsedToday,
     /// Too many concurrent requests.
     Busy,
     /// The store failed.
     Store,
-    /// A defect.
+    /// A bug.
     Internal,
 }
 
@@ -60,14 +60,14 @@ pub(super) enum SiteRefusal {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SiteRefusalRow {
     pub(super) status: StatusCode,
-    /// Its name in the log.
+    /// The name in the log.
     pub(super) word: &'static str,
     /// `Retry-After` in seconds, if waiting helps.
     pub(super) retry_after: Option<u64>,
     pub(super) page: MessagePage<'static>,
 }
 
-/// The path of the form for signing in.
+/// The path of the sign-in form.
 pub(super) const SIGN_IN_PATH: &str = "/account/sign-in";
 const SIGN_IN: Option<(&str, &str)> = Some((SIGN_IN_PATH, "Sign in"));
 const ACCOUNT: Option<(&str, &str)> = Some(("/account", "Your account"));
@@ -99,11 +99,11 @@ const fn after(seconds: u64, row: SiteRefusalRow) -> SiteRefusalRow {
 }
 
 impl SiteRefusal {
-    /// Its properties.
+    /// The properties of the refusal.
     #[rustfmt::skip]
     pub(super) const fn row(self) -> SiteRefusalRow {
         match self {
-            // Matched without `_`, so a new refusal does not compile until it has a row.
+            // There is no `_` arm, so a new refusal does not compile until it has a row.
             Self::SignedOut => row(StatusCode::SEE_OTHER, "signed_out", "Signed out", &["Sign in to see your account."], SIGN_IN),
             Self::ClearText => row(StatusCode::FORBIDDEN, "clear_text", "HTTPS is required",
                 &["This page is available over HTTPS only, because it handles keys and email addresses. Open it with https://."], None),

@@ -14,7 +14,7 @@ use super::site_refusal::{SIGN_IN_PATH, SiteRefusal};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// The outcome of a request: a response, or what it asked for, or a refusal.
+/// The outcome of a request or of one of its steps: a value or a refusal.
 pub(super) type SiteResult<T = SiteReply> = Result<T, SiteRefusal>;
 
 /// A response before its common headers.
@@ -24,7 +24,7 @@ pub(super) struct SiteReply {
     html: String,
     location: Option<String>,
     cookies: Vec<HeaderValue>,
-    /// `Content-Disposition` of a file in CSV instead of a page.
+    /// `Content-Disposition` of a CSV file, if the body is not a page.
     file: Option<HeaderValue>,
     has_script: bool,
 }
@@ -45,7 +45,7 @@ impl SiteReply {
         }
     }
 
-    /// A file in CSV.
+    /// A CSV file.
     pub(super) fn file(name: &str, csv: String) -> Self {
         Self {
             html: csv,
@@ -54,7 +54,7 @@ impl SiteReply {
         }
     }
 
-    /// Whether it is a page with a script.
+    /// Whether the reply is a page with a script.
     pub(super) const fn has_script(&self) -> bool {
         self.has_script
     }
@@ -86,7 +86,7 @@ impl SiteReply {
         }
     }
 
-    /// A permanent redirect to the right path of a page.
+    /// A permanent redirect to the canonical path of a page.
     pub(super) fn moved(path: &str) -> Self {
         Self {
             status: StatusCode::PERMANENT_REDIRECT,
@@ -95,7 +95,7 @@ impl SiteReply {
         }
     }
 
-    /// A page with a form, with the problem that the visitor can correct.
+    /// A page with a form, which may show a problem that the visitor can correct.
     pub(super) fn form(html: String, has_problem: bool) -> Self {
         if has_problem {
             Self::problem(html)
@@ -104,7 +104,7 @@ impl SiteReply {
         }
     }
 
-    /// The same with a cookie, if there is one.
+    /// Adds a cookie, if there is one.
     pub(super) fn with_cookie(mut self, cookie: impl Into<Option<HeaderValue>>) -> Self {
         self.cookies.extend(cookie.into());
         self
@@ -120,13 +120,13 @@ pub(super) struct ResponseStyle {
     pub(super) is_head: bool,
     /// `Content-Security-Policy`.
     pub(super) policy: HeaderValue,
-    /// Whether the site is reached over HTTPS.
+    /// Whether clients use HTTPS.
     pub(super) is_https: bool,
     /// Whether the connection is closed after the response, so that leftover body bytes are not parsed as a request.
     pub(super) closes: bool,
 }
 
-/// The response to a request. `page` renders the page of a refusal.
+/// The response to a request. `page` renders the page for a refusal.
 pub(super) fn response(
     answered: SiteResult,
     style: &ResponseStyle,
@@ -193,9 +193,10 @@ fn add_file(headers: &mut HeaderMap, disposition: Option<HeaderValue>) {
 fn common_headers(style: &ResponseStyle) -> HeaderMap {
     let fixed = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
-        // Keys and addresses are on these pages.
+        // These pages contain keys and addresses.
         (CACHE_CONTROL, "no-store"),
-        // A link's token is in the address of a page. With `no-referrer`, browsers would hide the origin of forms too.
+        // The URL of a page can contain the token of a link. With `no-referrer`, browsers would also hide the origin of
+        // forms.
         (REFERRER_POLICY, "strict-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (OPENER_POLICY, "same-origin"),

@@ -1,4 +1,4 @@
-//! Requests to the site: the wrapper around the pages, and the steps before a page.
+//! Request handling of the site: the steps before a page handler runs, and the wrapper around it.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -30,23 +30,23 @@ use super::site_refusal::SiteRefusal;
 use super::site_reply::{ResponseStyle, SiteReply, SiteResult, response};
 use super::visit::Visit;
 
-/// The path of all pages of the site, or the beginning of it.
+/// The common prefix of the paths of all pages.
 const ACCOUNT: &str = "/account";
 
-/// Answers a request with the methods of a page, or of its form.
+/// A function that answers requests for a page or submissions of its form.
 type PageHandler = for<'s> fn(&'s Site, &'s Visit) -> BoxFuture<'s, SiteResult>;
 
 /// A path of the site.
 struct SitePage {
-    /// Below `/account`. `*` is the id of an application.
+    /// The path below `/account`. `*` stands for the id of an application.
     path: &'static str,
-    /// Whether its form changes an account, as opposed to signing in and out.
+    /// Whether the form changes an account. Forms for signing in and out do not.
     changes_an_account: bool,
     page: Option<PageHandler>,
     form: Option<PageHandler>,
 }
 
-/// Declares the rows: path, whether the form changes an account, and the functions that answer.
+/// Declares the rows: the path, whether the form changes an account, and the handlers.
 macro_rules! pages {
     ($($path:literal $changes:literal $(GET $page:ident)? $(POST $form:ident)?;)+) => {
         static PAGES: &[SitePage] = &[$(SitePage {
@@ -79,7 +79,7 @@ pages! {
     "/applications/*/close" true POST close_application;
 }
 
-/// The pages of accounts.
+/// The account pages.
 pub struct Site {
     config: ArcSwap<SiteConfig>,
     pub(super) store: Store,
@@ -88,7 +88,7 @@ pub struct Site {
     clock: Clock,
     pub(super) admission: SiteAdmission,
     pub(super) instruments: SiteInstruments,
-    /// The tasks of requests. A shutdown waits for them.
+    /// The tasks that handle requests. A shutdown waits for them.
     tasks: TaskTracker,
     policy: HeaderValue,
     policy_with_script: HeaderValue,
@@ -138,7 +138,7 @@ impl Site {
         self.config.store(Arc::new(config));
     }
 
-    /// Answers a request. Never fails and never panics: a panic becomes a 500.
+    /// Answers a request. Never fails and never panics. A panic in a handler is answered with 500.
     pub async fn handle(
         self: &Arc<Self>,
         head: &Parts,
@@ -231,8 +231,8 @@ impl Site {
         self.completed(handler, visit).await
     }
 
-    /// Answers in a task that continues after the client disconnects: a stored change must take effect here too, and
-    /// a store operation must be completed.
+    /// Answers in a task that continues after the client disconnects. A stored change must take effect in this process,
+    /// and a store operation must be completed.
     async fn completed(self: &Arc<Self>, handler: PageHandler, visit: Visit) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
@@ -255,7 +255,7 @@ impl Site {
 }
 
 impl SitePage {
-    /// The methods, as in an `Allow` header.
+    /// The accepted methods, as in an `Allow` header.
     const fn methods(&self) -> &'static str {
         match (self.page, self.form) {
             (Some(_), Some(_)) => "GET, HEAD, POST",
@@ -310,12 +310,12 @@ async fn read_form(
     Form::parse(&bytes)
 }
 
-/// A new id: it is in the response and in the log.
+/// A new request id, for the response and the log.
 fn request_id(now: Wall) -> String {
     format!("{:016x}", getrandom::u64().unwrap_or_else(|_| now.millis()))
 }
 
-/// Logs a refusal. The path contains no secrets; the query may contain some.
+/// Logs a refusal. Only the path is logged, because the query may contain secrets.
 fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
     let row = refusal.row();
     if row.status.is_server_error() {
@@ -323,14 +323,14 @@ fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
             request,
             reason = row.word,
             path,
-            "page of an account failed"
+            "request for an account page failed"
         );
     } else {
         tracing::debug!(
             request,
             reason = row.word,
             path,
-            "page of an account refused"
+            "request for an account page refused"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A request to the site after its form was read, and the session it belongs to.
+//! A request to the site whose form has been read, and its session.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::site_config::SiteConfig;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteResult;
 
-/// Maximum age of a sign-in for steps that cannot be undone.
+/// Maximum age of a sign-in for irreversible steps.
 const RECENT: Duration = Duration::from_mins(15);
 
-/// A request with its parts.
+/// A request with its parsed parts.
 pub(super) struct Visit {
     pub(super) config: Arc<SiteConfig>,
     pub(super) headers: HeaderMap,
@@ -39,12 +39,12 @@ pub(super) struct Visit {
 pub(super) struct LiveSession {
     pub(super) token: Secret,
     pub(super) session: OwnerSession,
-    /// The token of its forms.
+    /// The token of the session's forms.
     pub(super) csrf: String,
 }
 
 impl Visit {
-    /// The application of a page about one.
+    /// The application in the path. Returns an error if there is none.
     pub(super) fn application(&self) -> SiteResult<ApplicationId> {
         self.application.ok_or(SiteRefusal::UnknownPage)
     }
@@ -55,9 +55,8 @@ impl Visit {
         }
     }
 
-    /// The step named in the redirect after a form. Empty if the navigation started elsewhere: a prepared
-    /// link could name any
-    /// step.
+    /// The step named in the redirect after a form. Empty if the navigation started on another site, because a crafted
+    /// link could name any step.
     pub(super) fn finished_step(&self) -> &str {
         if is_followed_from_outside(&self.headers) {
             ""
@@ -86,7 +85,7 @@ impl Visit {
         }))
     }
 
-    /// The session of the request. Without one, the visitor must sign in.
+    /// The session of the request. Returns an error if the visitor is not signed in.
     pub(super) async fn signed_in(&self, store: &Store) -> SiteResult<LiveSession> {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
@@ -114,9 +113,9 @@ impl Visit {
 }
 
 impl LiveSession {
-    /// Whether the visitor signed in recently enough for a step that cannot be undone.
+    /// Whether the visitor signed in recently enough for an irreversible step.
     pub(super) fn is_recent(&self, now: Now) -> bool {
-        // After a step of the clock back, no session is recent.
+        // After a backward step of the clock, no session is recent.
         let begun = self.session.created_at;
         (begun..begun.plus(RECENT)).contains(&now.wall)
     }
@@ -145,7 +144,7 @@ pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
     SiteRefusal::Internal
 }
 
-/// Maps a failed change. An unknown object has been removed elsewhere since the page was loaded.
+/// Maps a failed change. If an object is unknown, it has been removed since the page was loaded.
 pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {

@@ -15,7 +15,7 @@ use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed, no_randomness};
 
 impl Site {
-    /// The webhooks of an owner. `None` if there are none on this service.
+    /// The webhooks of an owner; `None` if webhooks are disabled on this service.
     pub(super) async fn webhooks_of(
         &self,
         visit: &Visit,
@@ -54,7 +54,7 @@ impl Site {
                 return Ok(SiteReply::page(page));
             }
             "remove" => WebhookChange::Remove,
-            // The form was sent twice, or the webhook has changed since the page was opened.
+            // The form was submitted twice, or the webhook has changed since the page was opened.
             _ => return Ok(SiteReply::redirect("/account")),
         };
         self.save(&live, id, change).await?;

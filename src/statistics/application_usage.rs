@@ -1,8 +1,8 @@
 //! The applications with the most requests of the day, for operators.
 //!
-//! In memory, since the start of the process or midnight UTC, in limited space: applications that are not tracked have
-//! too few requests to matter. `request_counter` updates it, so a request does not wait for it. Metrics never
-//! distinguish applications.
+//! Counts are kept in bounded memory, since midnight UTC or the start of the process. Applications that are not tracked
+//! have too few requests to matter. `request_counter` updates the counts, so requests do not wait for this. Metrics
+//! never distinguish applications.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
 use crate::accounts::{Account, CountedRequests, KindCount, UsageCounts};
 
-/// Usage of an application, as the side port writes it.
+/// Usage of an application, in the form in which the side port returns it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationUse {
-    /// Its id.
+    /// The id of the application.
     pub application: String,
-    /// Its name.
+    /// The name of the application.
     pub name: String,
-    /// The name of its tier.
+    /// The name of the tier.
     pub tier: String,
-    /// Remaining allowances of its minute, its day and its guard.
+    /// Remaining allowances of the minute, the day and the guard.
     pub limits: Vec<RemainingAllowance>,
-    /// Its requests; null if too few to be counted.
+    /// The counted requests; null if there are too few to be tracked.
     pub requests: Option<CountedRequests>,
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct ApplicationUsage {
     applications: SpaceSaving<ApplicationId, TrackedUse>,
 }
 
-/// An entry gets an account only at its second request. If most callers send one request, this avoids dropping accounts
-/// that are not in the CPU's caches.
+/// An entry gets an account only at the second request. If most callers send a single request, this avoids dropping
+/// accounts that are not in the CPU caches.
 #[derive(Clone, Default)]
 struct TrackedUse {
     account: Option<Arc<Account>>,
@@ -128,7 +128,7 @@ impl ApplicationUse {
     }
 }
 
-/// The day that sketches are reset for.
+/// The day as the era of sketches, which are reset when it changes.
 fn era(day: Day) -> u64 {
     u64::from(day.number())
 }

@@ -1,6 +1,6 @@
-//! Evidence of use that this process has seen and not yet recorded. Hours are recorded when they have ended, so a
-//! process that is killed loses the evidence of the current hour. No address is kept: without the key of the day, which
-//! is in the store, origins are not recorded.
+//! Evidence of use that this process has collected but not yet recorded. Hours are recorded after they end, so a
+//! process that is killed loses the evidence of the current hour. Addresses are not kept. Origins are hashed with the
+//! key of the day from the store, and are not recorded if the key is missing.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,20 +19,20 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{HourRecord, Store, StoreResult};
 
 /// Number of records per store call.
-// This limits one statement, and the time for which the lock is held to copy the records.
+// This limits the size of a statement, and the time for which the lock is held to copy the records.
 const AT_ONCE: usize = 500;
-/// Hours that are kept while the store cannot be reached.
-// This limits the memory that an outage of the store can use.
+/// Maximum number of hours that are kept while the store is unreachable.
+// This limits memory use during an outage of the store.
 const MOST_HOURS: u32 = 3;
-/// Documents in an hour from which advice is considered.
+/// Minimum number of documents in an hour for advice.
 const ENOUGH_FOR_ADVICE: u32 = 500;
 
 /// Evidence by hour and application.
 #[derive(Default)]
 pub(crate) struct EvidenceBook {
     hours: Mutex<BTreeMap<(u32, ApplicationId), Box<HourEvidence>>>,
-    /// The key of the day's sketches. It is read without a lock, because behind a proxy most requests have a different
-    /// origin than the previous request.
+    /// The key of the day's sketches. It is read without a lock, because it is needed often: behind a proxy, most
+    /// requests have a different origin than the previous one.
     sketch_key: ArcSwapOption<(Day, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl EvidenceBook {
         }
     }
 
-    /// Gets the key of the day from the store.
+    /// Gets the key of the day from the store, unless it is known.
     pub(crate) async fn ensure_key(&self, store: &Store, day: Day) -> StoreResult<()> {
         if self
             .sketch_key
@@ -56,7 +56,7 @@ impl EvidenceBook {
             .as_ref()
             .is_none_or(|key| key.0 != day)
         {
-            // The store keeps the number of the first gateway, so all gateways have the same key for a day.
+            // The store keeps the number from the first gateway, so all gateways use the same key for a day.
             let key = store
                 .sketch_key(day, RandomState::default().hash_one(day))
                 .await?;
@@ -65,8 +65,8 @@ impl EvidenceBook {
         Ok(())
     }
 
-    /// Records the hours before `until`. If the store cannot be reached, the next call repeats the last few hours.
-    /// Calls must not overlap, and are made once no request of such an hour can be added.
+    /// Records the hours before `until`. If the store is unreachable, the next call retries the last few hours. Calls
+    /// must not overlap, and must be made only when no more requests of these hours can be added.
     pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
         until: u32,
@@ -82,8 +82,8 @@ impl EvidenceBook {
                 .map(|hour| (hour.evidence.hour(), hour.application))
                 .collect();
             let recorded = recording(batch).await;
-            // Not locked during the call. Only one call runs at a time, and no request adds to these hours, so the batch is
-            // unchanged.
+            // The book is not locked during the call. Only one call runs at a time, and no request adds to these hours,
+            // so the batch has not changed.
             let mut hours = self.hours.lock();
             if recorded.is_err() {
                 hours.retain(|(hour, _), _| hour.saturating_add(MOST_HOURS) >= until);
@@ -111,7 +111,7 @@ impl EvidenceBook {
         records
     }
 
-    /// Advice by the requests of an hour. Few requests cause no advice.
+    /// Advice based on the requests of an hour. There is no advice if the requests are few.
     pub(crate) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
         let evidence = hours
@@ -139,7 +139,7 @@ impl EvidenceBook {
         let network = match address.to_canonical() {
             IpAddr::V4(address) => u64::from(address.to_bits() >> 8),
             IpAddr::V6(address) => {
-                // The bit separates networks of IPv6 from networks of IPv4.
+                // The extra bit distinguishes IPv6 networks from IPv4 networks.
                 u64::try_from(address.to_bits() >> 80).unwrap_or_default() | 1 << 48
             }
         };
@@ -151,7 +151,7 @@ impl EvidenceBook {
     }
 }
 
-/// The first product of a user agent, without its version.
+/// The first product of a user agent, without the version.
 fn product(agent: &[u8]) -> &[u8] {
     agent
         .split(|byte| b"/ (".contains(byte))

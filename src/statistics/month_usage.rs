@@ -1,4 +1,4 @@
-//! The usage of a month, a line for each application and closed day, with a digest.
+//! The usage of a month: a line for each application and closed day, and a digest.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -7,8 +7,8 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{Store, StoreResult, UsageTotal};
 
-/// Passes the lines of the month that begins on `first` to `take`, or the lines of one account. Returns the SHA-256 of the
-/// lines as JSON, which every later call repeats; `None` until all days are closed.
+/// Passes the lines of the month that begins on `first` to `take`, only those of `owner` if given. Returns the SHA-256
+/// of the lines as JSON, which is the same for every later call; `None` until all days are closed.
 pub async fn read_month(
     store: &Store,
     first: Day,

@@ -1,5 +1,5 @@
-//! Reports this gateway to the store: its existence, the units that it holds, and the requests that it answered. For
-//! information only; requests never wait for it.
+//! Reports this gateway to the store: that it is live, the units that it holds, and the requests that it answered. The
+//! reports are for information only. Requests never wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,41 +13,41 @@ use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
 use crate::quota::{Leases, LedgerCalls};
 use crate::statistics::request_counter::RequestCounter;
 
-/// Time after the end of an hour until no request of it can be counted.
+/// Delay after the end of an hour, after which no more requests of that hour can be counted.
 const RECORDED_AFTER: Duration = Duration::from_mins(2);
-/// Time after the end of an hour until live gateways have recorded it.
+/// Delay after the end of an hour, after which all live gateways have recorded that hour.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
-/// Hours that are merged in one transaction.
-// This limits one transaction after a long outage.
+/// Maximum number of hours that are merged in one transaction.
+// This limits a transaction after a long outage.
 const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
 pub struct NodeReporter {
     store: Store,
-    /// The calls of this process, with its number and the units that it holds.
+    /// The ledger calls of this process, which have its number and the units that it holds.
     calls: Arc<LedgerCalls>,
     requests: Arc<RequestCounter>,
     catalogue_size: CatalogueSize,
     name: String,
     started_at: Wall,
     is_oldest: AtomicBool,
-    /// Only one report is in progress, so that no report follows the removal.
+    /// The lock allows only one report at a time, so that no report follows the removal of this gateway.
     progress: tokio::sync::Mutex<ReportProgress>,
 }
 
-/// The current size of the catalogue, as positions in evidence of use.
+/// Returns the current size of the catalogue, as the number of positions in evidence of use.
 pub type CatalogueSize = Box<dyn Fn() -> u16 + Send + Sync>;
 
 struct ReportProgress {
     usage_recorded_at: Wall,
-    /// Evidence of hours before this one is merged.
+    /// Evidence of hours before this one has been merged.
     merged_until: u32,
     is_failing: bool,
     is_removed: bool,
 }
 
 impl NodeReporter {
-    /// Reports under a name, which several gateways may have.
+    /// A reporter for a gateway with a name, which need not be unique.
     pub fn new(
         store: Store,
         leases: &Leases,
@@ -76,8 +76,8 @@ impl NodeReporter {
         }
     }
 
-    /// Reports the status of this gateway, and counts the live gateways. A failure is logged when it begins. Called
-    /// every few seconds.
+    /// Reports the status of this gateway, and counts the live gateways. Only the first of consecutive failures is
+    /// logged. Called every few seconds.
     pub async fn report(&self) {
         let mut progress = self.progress.lock().await;
         if progress.is_removed {
@@ -87,7 +87,7 @@ impl NodeReporter {
             Ok(nodes) => {
                 let now = self.calls.clock.now().wall;
                 self.is_oldest
-                    // Read by a task at intervals, so a late value only delays its work.
+                    // A periodic task reads the flag, so a late value only delays its work.
                     .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
@@ -105,7 +105,7 @@ impl NodeReporter {
         }
     }
 
-    /// Divides limits by the number of live gateways if that exceeds the setting.
+    /// Divides limits by the number of live gateways if it exceeds the setting.
     fn found_live(&self, live: usize) {
         let live = u32::try_from(live).unwrap_or(u32::MAX);
         let (limit, is_exceeded) = self.calls.minutes.found_live(live);
@@ -119,7 +119,7 @@ impl NodeReporter {
         }
     }
 
-    /// Whether this gateway was started before the other live gateways, by the last report.
+    /// Whether, according to the last report, this gateway was started before all other live gateways.
     pub fn is_oldest(&self) -> bool {
         self.is_oldest.load(Ordering::Relaxed)
     }
@@ -136,9 +136,9 @@ impl NodeReporter {
     /// Records the last requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
-        // The flag is set under the lock, after a report in progress. A later report would list this gateway again.
+        // The flag is set under the lock, when no report is in progress. A later report would list this gateway again.
         progress.is_removed = true;
-        // The store is not queried again if it does not respond, so that a shutdown waits for it once.
+        // If the store does not respond, it is not called again, so that a shutdown waits for it only once.
         if self
             .record(&mut progress, self.calls.clock.now(), true)
             .await
@@ -163,7 +163,7 @@ impl NodeReporter {
         self.store.nodes().await
     }
 
-    /// Returns whether everything is recorded.
+    /// Returns whether everything was recorded.
     async fn record(&self, progress: &mut ReportProgress, now: Now, is_stopping: bool) -> bool {
         let recording = self.record_all(now.wall, is_stopping);
         match self
@@ -195,7 +195,7 @@ impl NodeReporter {
         self.requests.record_evidence(until, recording).await
     }
 
-    /// Merges the evidence of hours that all gateways have recorded. At `now` this gateway has recorded them.
+    /// Merges the evidence of hours that all gateways have recorded. At `now`, this gateway must have recorded them.
     async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
         let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
         while progress.merged_until < until {

@@ -1,7 +1,7 @@
 //! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
 //!
 //! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this
-//! process, which only grow, so successive `Account`s of an application add up to one total.
+//! process, which only grow. Successive `Account`s of an application therefore add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -21,18 +21,18 @@ use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
 use crate::statistics::evidence_book::EvidenceBook;
 
 /// Number of totals per store call.
-// This limits one statement, regardless of the number of used applications.
+// This limits the size of a statement, regardless of the number of used applications.
 const AT_ONCE: usize = 1_000;
-/// The endpoint of a request for an unknown path. Metrics and logs use the same word.
+/// The endpoint name for unknown paths. Metrics and logs use the same word.
 const NO_ENDPOINT: &str = "none";
 
 /// Counts requests.
 #[derive(Default)]
 pub struct RequestCounter {
     /// Accounts with requests since the last recording, each listed once. A request locks the list only if it is the
-    /// first of its account.
+    /// first request of its account.
     accounts: Mutex<Vec<Arc<Account>>>,
-    /// Locked by recordings and views, never by requests.
+    /// Locked by recordings and readers, never by requests.
     totals: Mutex<RequestTotals>,
     usage: ApplicationUsage,
     evidence: EvidenceBook,
@@ -42,19 +42,19 @@ pub struct RequestCounter {
 #[derive(Default)]
 struct RequestTotals {
     requests: HashMap<TotalKey, u64>,
-    /// The totals that the store does not have.
+    /// The totals that the store does not have yet.
     unrecorded: BTreeSet<TotalKey>,
-    /// The day on which totals of closed days were removed last.
+    /// The day on which totals of closed days were last removed.
     cleaned_on: Day,
 }
 
 type TotalKey = (ApplicationId, RequestKind);
 
 impl RequestCounter {
-    /// Counts a request. Costs one lock of the account.
+    /// Counts a request. The account is locked once.
     pub(crate) fn count(&self, account: &Arc<Account>, request: CountedRequest) {
         let is_first = account.state().count_request(request);
-        // The account is unlocked here: a recording locks the list first and then the accounts.
+        // The account is unlocked here, because a recording locks the list first and then the accounts.
         if is_first {
             self.accounts.lock().push(Arc::clone(account));
         }
@@ -73,19 +73,20 @@ impl RequestCounter {
         }
     }
 
-    /// Advice for the owner of an application, by the requests of the current hour that were taken so far.
+    /// Advice for the owner of an application, based on the requests of the current hour that were taken so far.
     pub(crate) fn advice(&self, account: &Account, now: Wall) -> Vec<String> {
         self.evidence.advice(account.id, HourEvidence::hour_of(now))
     }
 
     /// Adds the requests that accounts counted since the last call to the totals.
     fn take_counted(&self) {
-        // The lock is held throughout: a concurrent view must not miss numbers that were taken from accounts but not
-        // added yet.
+        // The lock is held throughout, because a concurrent reader must not miss numbers that were taken from accounts
+        // but not added yet.
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
-        // Only this method frees the numbers of an account, so a number that is counted later is listed for the next
-        // call. A separate statement, so that no request waits for the list while its accounts are read.
+        // Only this method takes the numbers of an account, so an account that counts later is listed for the next
+        // call. The list is taken in a separate statement, so that no request waits for the list while accounts are
+        // read.
         let accounts = std::mem::take(&mut *self.accounts.lock());
         for account in accounts {
             let (counts, evidence) = account.state().take_requests().into_parts();
@@ -96,8 +97,8 @@ impl RequestCounter {
             );
             self.evidence.add(account.id, evidence);
         }
-        // The oldest day comes first: the table of usage starts empty with a later day, and would count older days in
-        // that day.
+        // The oldest day comes first, because the usage table is cleared when a new day starts and would then count
+        // older days as that day.
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
             totals.add((account.id, count.kind()), count.requests());
@@ -117,12 +118,12 @@ impl RequestCounter {
         self.usage.of(account, now)
     }
 
-    /// Gets the key of the day for origins of requests.
+    /// Gets the key of the day for hashing origins of requests.
     pub(crate) async fn begin_day(&self, store: &Store, day: Day) -> StoreResult<()> {
         self.evidence.ensure_key(store, day).await
     }
 
-    /// Records the evidence of hours before `until`. After `record`.
+    /// Records the evidence of hours before `until`. Called after `record`.
     pub(crate) async fn record_evidence<F: Future<Output = StoreResult<()>>>(
         &self,
         until: u32,
@@ -131,8 +132,8 @@ impl RequestCounter {
         self.evidence.record(until, recording).await
     }
 
-    /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
-    /// time.
+    /// Records totals that grew since the last call. The next call includes totals that could not be recorded. Calls
+    /// must not overlap.
     pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
         today: Day,
@@ -141,7 +142,7 @@ impl RequestCounter {
         self.take_counted();
         self.totals.lock().clean(today);
         loop {
-            // The lock is held for each step but not during the call, because views must not wait for the store.
+            // The lock is held for each step but not during the call, because readers must not wait for the store.
             let batch = self.totals.lock().next_batch();
             if batch.is_empty() {
                 return Ok(());
@@ -161,7 +162,7 @@ impl RequestTotals {
         self.unrecorded.insert(key);
     }
 
-    /// Removes totals of days for which the store takes no reports.
+    /// Removes totals of days for which the store no longer accepts reports.
     fn clean(&mut self, today: Day) {
         if self.cleaned_on < today {
             self.cleaned_on = today;
@@ -180,7 +181,7 @@ impl RequestTotals {
             .collect()
     }
 
-    /// Marks these totals as recorded, except totals that grew meanwhile.
+    /// Marks these totals as recorded, except totals that have grown in the meantime.
     fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
         for (key, requests) in totals {
             if self
@@ -214,7 +215,7 @@ impl RequestTotals {
     }
 }
 
-/// Whether the store takes reports of a day.
+/// Whether the store still accepts reports for a day.
 fn is_open(day: Day, today: Day) -> bool {
     day.number().saturating_add(REQUEST_DAYS_OPEN) > today.number()
 }
@@ -234,7 +235,7 @@ mod tests {
 
     type Totals = BTreeMap<(Day, String, RequestOutcome), u64>;
 
-    /// The totals that are passed to the store, which may be away.
+    /// The totals that are passed to the store, which is unreachable if `is_away`.
     async fn passed(counter: &RequestCounter, today: Day, is_away: bool) -> Totals {
         let passed = Mutex::new(Vec::new());
         let recording = |totals: Vec<RequestTotal>| {

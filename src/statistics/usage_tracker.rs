@@ -1,6 +1,6 @@
 //! Usage of the unauthenticated clients with the most refused requests of the day.
 //!
-//! In memory, since the start of the process or midnight UTC, in bounded space. Applications are counted in
+//! Counts are kept in bounded memory, since midnight UTC or the start of the process. Applications are counted in
 //! `application_usage`.
 
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use scoregate_base::limits::network;
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 use scoregate_store::RequestOutcome;
 
-/// Usage statistics.
+/// Usage statistics of unauthenticated clients.
 pub struct UsageTracker {
     since: Wall,
     unauthenticated: SpaceSaving<IpAddr, UsageCounts>,
@@ -24,7 +24,7 @@ pub struct UsageTracker {
 pub struct UnauthenticatedUse {
     /// The IPv4 address, or the IPv6 network that is counted as one client.
     pub address: String,
-    /// Its refused requests.
+    /// The refused requests.
     pub requests: CountedRequests,
 }
 
@@ -73,7 +73,7 @@ impl UsageTracker {
     }
 }
 
-/// The day that sketches are reset for.
+/// The day as the era of sketches, which are reset when it changes.
 fn era(now: Now) -> u64 {
     u64::from(now.wall.day().number())
 }

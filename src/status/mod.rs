@@ -1,6 +1,6 @@
-//! The status page of a running gateway: records its minutes in the store, and publishes the page whenever its content
-//! changes. Messages are posted here, also without a gateway. A request only loads a pointer. `pages::status` renders
-//! the page; the rules of minutes and messages are in `store::status`.
+//! The status page of a running gateway. Records the gateway's minutes in the store, and publishes the page whenever
+//! its content changes. A request only loads a pointer. Messages are also posted here, even if no gateway runs.
+//! `pages::status` renders the page. The rules for minutes and messages are in `store::status`.
 
 mod pending_minutes;
 mod read_history;

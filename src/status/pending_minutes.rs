@@ -1,4 +1,5 @@
-//! Minutes of this gateway that are not stored yet. Each is stored once it begins, and again if it gets better.
+//! Minutes of this gateway that are not stored yet. A minute is stored when it begins, and again if a later observation
+//! in the minute is better.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use scoregate_store::{DAY_MINUTES, StatusMinute};
 
 /// Maximum number of minutes that are kept while the store is unreachable.
 const MOST: usize = 3 * 1_440;
-/// Minutes in one transaction.
+/// Maximum number of minutes in one transaction.
 const BATCH: usize = 250;
 const _: () = assert!(MOST as u64 == 3 * DAY_MINUTES);
 
@@ -19,7 +20,7 @@ pub(super) struct PendingMinutes {
 }
 
 impl PendingMinutes {
-    /// Notes an observation. The best observation of a minute counts.
+    /// Adds an observation. The best observation of a minute counts.
     pub(super) fn note(&mut self, seen: StatusMinute) {
         let stored = self.stored.filter(|stored| stored.minute == seen.minute);
         let known = self.pending.get(&seen.minute).copied().or(stored);
@@ -40,13 +41,13 @@ impl PendingMinutes {
         !self.pending.is_empty()
     }
 
-    /// The oldest minutes; `None` if all are stored.
+    /// The oldest pending minutes; `None` if all are stored.
     pub(super) fn next_batch(&self) -> Option<Vec<StatusMinute>> {
         self.has_some()
             .then(|| self.pending.values().take(BATCH).copied().collect())
     }
 
-    /// Removes minutes that are stored now.
+    /// Removes minutes that have been stored.
     pub(super) fn stored(&mut self, batch: &[StatusMinute]) {
         for minute in batch {
             self.pending.remove(&minute.minute);

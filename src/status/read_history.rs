@@ -1,5 +1,5 @@
-//! The history from the store. Old days are read once a day, and the last days every time, because gateways may store
-//! minutes of the last three days late.
+//! The history from the store. Old days are read once a day. The last days are read every time, because gateways may
+//! store minutes up to three days late.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use crate::pages::status::{DayAvailability, SHOWN_DAYS, last_days};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{DAY_MINUTES, StatusDay, StatusHistory, minute_of};
 
-/// Number of days that are always read, the current one included.
+/// Number of days that are always read, including the current day.
 const RECENT_DAYS: u64 = 4;
 
-/// The minutes by day, up to a minute.
+/// The minutes by day, up to a certain minute.
 #[derive(Debug, Default)]
 pub(super) struct ReadHistory {
     days: BTreeMap<Day, StatusDay>,
@@ -23,7 +23,8 @@ pub(super) struct ReadHistory {
 }
 
 impl ReadHistory {
-    /// The minutes to read at `now`. The current minute is not over, and the previous minute may not be stored yet.
+    /// The minutes to read at `now`. The last two minutes are excluded: the current minute is not over, and the
+    /// previous minute may not be stored yet.
     pub(super) fn next_range(&self, now: Wall) -> Range<u64> {
         let end = minute_of(now).saturating_sub(1);
         let days = if self.all_read_on == Some(now.day()) {
@@ -48,7 +49,7 @@ impl ReadHistory {
         }
     }
 
-    /// The last days; none before the first reading.
+    /// The last days; empty before the first reading.
     pub(super) fn days(&self) -> Vec<DayAvailability> {
         let Some(end) = self.end else {
             return Vec::new();
@@ -65,7 +66,7 @@ impl ReadHistory {
         self.end.map(|end| Wall::from_seconds(end * 60))
     }
 
-    /// The first stored minute of all.
+    /// The first minute ever stored.
     pub(super) fn begun(&self) -> Option<Wall> {
         self.first_minute
             .map(|first| Wall::from_seconds(first.saturating_mul(60)))

@@ -25,13 +25,13 @@ pub enum StatusMessageError {
     /// The title or the text is invalid.
     #[error(transparent)]
     BadText(#[from] BadText),
-    /// The store refused it or failed.
+    /// The store refused the message or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl StatusMessages {
-    /// Messages in `store`.
+    /// Access to the messages in `store`.
     pub fn new(store: Store, clock: Clock, instruments: Arc<StoreInstruments>) -> Self {
         Self {
             store,
@@ -40,7 +40,7 @@ impl StatusMessages {
         }
     }
 
-    /// Posts a message about an incident. Without a state the incident keeps its own.
+    /// Posts a message about an incident. If no state is given, the state of the incident does not change.
     pub async fn post(
         &self,
         who: &str,

@@ -17,21 +17,22 @@ use super::read_history::ReadHistory;
 
 /// The work named in error messages.
 const WORK: &str = "record and read the status";
-/// Interval between readings of history and messages. Messages posted at another gateway appear after it.
+/// Interval between readings of history and messages. Messages that were posted at another gateway appear at the next
+/// reading.
 const READ_EVERY: Duration = Duration::from_secs(30);
 /// Maximum number of messages on the page and in the feed, in addition to messages of open incidents.
 const MESSAGES: usize = 100;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Smaller differences of a time come from the clocks.
+/// Differences between times that are smaller than this are caused by clocks.
 const JITTER: Duration = Duration::from_secs(2);
 
-/// The state of this gateway at a moment.
+/// The state of this gateway at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Whether it serves requests.
+    /// Whether the gateway serves requests.
     pub is_ready: bool,
-    /// Whether the backend fails.
+    /// Whether the backend is failing.
     pub backend_fails: bool,
     /// The state of the data.
     pub data: DataState,
@@ -45,9 +46,9 @@ pub struct StatusPublisher {
     site: ArcSwap<StatusSite>,
     // Requests read the pages and never wait for an observation.
     pages: ArcSwap<StatusPages>,
-    // The lock is held during calls to the store, so that an older reading never replaces a newer reading.
+    // The lock is held during calls to the store, so that an older reading never replaces a newer one.
     progress: tokio::sync::Mutex<StatusProgress>,
-    /// When the last observation that is complete began, in nanoseconds of monotonic time.
+    /// The time when the last complete observation began, in nanoseconds of monotonic time.
     observed_at: AtomicU64,
 }
 
@@ -64,7 +65,7 @@ struct StatusProgress {
 }
 
 impl StatusPublisher {
-    /// A page about `site` without history until the first observation.
+    /// A publisher for `site`. The page has no history until the first observation.
     pub fn new(
         store: Store,
         site: StatusSite,
@@ -97,7 +98,7 @@ impl StatusPublisher {
         self.pages.load().find(path)
     }
 
-    /// Changes name and address of the service. The next observation publishes them.
+    /// Changes the name and the address of the service. The next observation publishes them.
     pub fn set_site(&self, site: StatusSite) {
         self.site.store(Arc::new(site));
     }
@@ -123,23 +124,23 @@ impl StatusPublisher {
             .is_none_or(|at| now.mono.since(at) >= READ_EVERY);
         self.exchange(&mut progress, now, is_due).await;
         self.publish(&mut progress);
-        // The time is stored last: a test that reads it must see the pages of this observation.
+        // The time is stored last, so that a test that reads it sees the pages of this observation.
         self.observed_at.store(now.mono.nanos(), Ordering::Release);
     }
 
-    /// When the last observation that is complete began. For tests.
+    /// The time when the last complete observation began. For tests.
     pub fn observed_at(&self) -> Mono {
         Mono::from_nanos(self.observed_at.load(Ordering::Acquire))
     }
 
-    /// Reads the messages, and publishes them. Called after a message was posted here.
+    /// Reads the messages and publishes them. Called after a message was posted at this gateway.
     pub async fn follow_messages(&self) {
         let mut progress = self.progress.lock().await;
         self.exchange(&mut progress, self.clock.now(), true).await;
         self.publish(&mut progress);
     }
 
-    /// Stores pending minutes, and reads history and messages if that is due. A failure is logged when it begins.
+    /// Stores pending minutes, and reads history and messages if due. Only the first of consecutive failures is logged.
     async fn exchange(&self, progress: &mut StatusProgress, now: Now, is_due: bool) {
         let has_pending = progress.pending.has_some();
         let failed_before = progress.store_fails;
@@ -183,7 +184,7 @@ impl StatusPublisher {
         now: Now,
         is_due: bool,
     ) -> Result<(), StoreError> {
-        // Each batch is removed after it was stored, so after a failure only the remaining batches are repeated.
+        // Each batch is removed after it is stored, so after a failure only the remaining batches are retried.
         while let Some(batch) = progress.pending.next_batch() {
             self.store.record_minutes(batch.clone()).await?;
             progress.pending.stored(&batch);
@@ -233,7 +234,7 @@ impl StatusPublisher {
     }
 }
 
-/// The new state to the second, with the earlier times where they differ by little.
+/// The new state, in seconds. Times that differ only slightly from the previous state keep their previous values.
 fn steady(before: DataState, after: DataState) -> DataState {
     let choose = |before: Option<Wall>, after: Option<Wall>| match (before, after) {
         (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => {

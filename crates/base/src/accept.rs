@@ -1,4 +1,4 @@
-//! Accepts connections of a listening socket.
+//! Accepts connections on a listening socket.
 
 use std::future::Future;
 use std::io;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Length of the kernel's accept queue, for load peaks and for the handover between two processes. If it is full, a client
-/// retries after a second.
+/// Length of the kernel's accept queue, for load peaks and for the handover between two processes. If the queue is
+/// full, clients retry after a second.
 pub const BACKLOG: u32 = 4_096;
 
-/// Pause after a failure to accept, since descriptors are released only over time.
+/// Pause after a failure to accept, because descriptors are released only over time.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The next connection. Failures are logged and retried.

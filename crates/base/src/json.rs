@@ -1,6 +1,6 @@
-//! Parses JSON from operators and importers: errors name the field and the expected value.
+//! Parses JSON from operators and importers. Errors name the field and the expected value.
 //!
-//! Errors never repeat a value, which may be a secret in the wrong place. Bodies of the backend are passed through
+//! Errors never repeat a value, which may be a secret in the wrong place. Bodies from the backend are passed through
 //! unparsed.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::error::Category;
 pub struct BadJson {
     /// The field, such as `trials[0].cost`; `None` if the whole text is invalid.
     pub field: Option<String>,
-    /// The problem, and the expected value.
+    /// The problem and the expected value.
     pub problem: String,
 }
 
@@ -33,7 +33,7 @@ pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
     serde_json::from_slice(text).map_err(|_| explain::<T>(text))
 }
 
-/// Explains why a text was rejected, by parsing it again: tracking the path costs twice as much.
+/// Explains why a text was rejected. The text is parsed again, because tracking the path doubles the cost of parsing.
 pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
     let mut reader = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {
@@ -43,7 +43,7 @@ pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
         },
         Err(error) => {
             let path = error.path().to_string();
-            // A truncated text leaves the path incomplete.
+            // If the text is truncated, the path is incomplete.
             let field = (path != "." && !path.ends_with('?')).then_some(path);
             BadJson {
                 field,
@@ -92,7 +92,7 @@ fn syntax(message: &str) -> &str {
     }
 }
 
-/// Rewords the error about well-formed JSON of the wrong shape.
+/// Rewords an error about well-formed JSON of the wrong shape.
 fn shape(message: &str) -> String {
     if let Some(name) = message.strip_prefix("missing field ") {
         return format!("the field {name} is missing");
@@ -121,7 +121,7 @@ fn shape(message: &str) -> String {
     }
 }
 
-/// The list of names alone.
+/// Only the list of names.
 fn list(known: &str) -> &str {
     known
         .trim_start_matches("expected ")

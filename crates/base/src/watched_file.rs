@@ -1,25 +1,27 @@
-//! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never replace
-//! the contents in use. Which files are read, and how often, is decided in `app`.
+//! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never
+//! replace the contents in use. `app` decides which files are read and how often.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Reads the files and uses their contents. Returns whether the contents are new, or why they cannot be used.
+/// Reads the files and uses their contents. Returns whether the contents are new, or the reason why they cannot be
+/// used.
 type Renew = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
 
-/// Files that belong together.
+/// One or more files that belong together.
 pub struct WatchedFile {
-    /// The setting that names them.
+    /// The setting that names the files.
     setting: String,
     renew: Renew,
-    /// Why they are rejected. Held while they are read, so that older contents never replace newer ones.
+    /// The reason why the files are rejected. The lock is held while the files are read, so that older contents never
+    /// replace newer ones.
     rejected: Mutex<Option<String>>,
 }
 
 impl WatchedFile {
-    /// Files whose contents are in use already.
+    /// Files whose contents are already in use.
     pub fn new(
         setting: &str,
         renew: impl Fn() -> Result<bool, String> + Send + Sync + 'static,
@@ -31,7 +33,7 @@ impl WatchedFile {
         }
     }
 
-    /// Reads the files. Returns whether they are usable. Blocks. Each reason of a rejection is logged once.
+    /// Reads the files. Returns whether they are usable. Blocks. Each reason for a rejection is logged once.
     pub fn refresh(&self) -> bool {
         let setting = &self.setting;
         let mut rejected = self.rejected.lock();
@@ -57,7 +59,7 @@ impl WatchedFile {
         }
     }
 
-    /// Reads the files on another thread: they may be on a slow disk.
+    /// Reads the files on another thread, because they may be on a slow disk.
     pub async fn refresh_elsewhere(self: &Arc<Self>) {
         let file = Arc::clone(self);
         if tokio::task::spawn_blocking(move || file.refresh())

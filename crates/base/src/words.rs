@@ -1,10 +1,10 @@
-//! Enums with a word for each variant, which is stored, sent, shown or configured.
+//! Enums with a word for each variant. The word is stored, sent, shown or configured.
 
 #[doc(hidden)]
 pub use serde;
 
-/// Declares such an enum, with the name of the function that returns the word. `ALL` has the order of the variants. In
-/// JSON a variant is its word.
+/// Declares an enum with a word for each variant, and the name of the function that returns the word. `ALL` has the
+/// order of the variants. In JSON, a variant is its word.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $name:ident: $word:ident {

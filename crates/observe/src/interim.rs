@@ -1,11 +1,11 @@
-//! A limit on interim (1xx) responses, which a host may send without end before its response.
+//! A limit on interim (1xx) responses, of which a host may send any number before its response.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Request;
 use tokio_util::sync::CancellationToken;
 
-/// Hosts send one or two, such as `103 Early Hints`.
+/// Maximum number of interim responses. Hosts usually send one or two, such as `103 Early Hints`.
 const MAX_INTERIM: u32 = 16;
 
 /// Sends a request over HTTP/1.1. `None` if there were too many interim responses.

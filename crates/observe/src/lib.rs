@@ -1,8 +1,8 @@
-//! Metrics and logs of a running scoregate ([`telemetry`]), its spans for a collector ([`traces`]), and a limit of all
+//! Metrics and logs of a running scoregate ([`telemetry`]), spans for a collector ([`traces`]), and a limit for all
 //! HTTP clients ([`interim`]).
 //!
-//! Metrics are declared in one table and counted in memory of the counting thread; a separate thread writes log lines,
-//! so that no caller waits for a pipe. This crate decides nothing and stores nothing.
+//! Metrics are declared in one table and counted in per-thread memory. A separate thread writes log lines, so that no
+//! caller waits for a pipe. This crate makes no decisions and stores no data.
 
 pub mod interim;
 pub mod telemetry;

@@ -1,4 +1,4 @@
-//! The reason why a message was not delivered, in words of this program.
+//! The reasons why messages were not delivered. Their texts do not quote the receiver.
 
 /// The reason why a message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(super) enum WebhookFailure {
 }
 
 impl WebhookFailure {
-    /// Whether other messages to the host would fail too.
+    /// Whether other messages to the host would also fail.
     pub(super) const fn is_about_host(self) -> bool {
         !matches!(self, Self::Url | Self::Status(_) | Self::Challenge)
     }

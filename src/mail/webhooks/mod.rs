@@ -1,4 +1,5 @@
-//! Sends the messages to webhooks that are in the mail queue: signed, over HTTPS, and to public addresses only.
+//! Sends queued messages to webhooks. They are signed. Messages to owners are sent only over HTTPS and to public
+//! addresses.
 //!
 //! The messages have the form of [Standard Webhooks](https://www.standardwebhooks.com).
 

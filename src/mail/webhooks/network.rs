@@ -1,4 +1,4 @@
-//! Names and connections, as a trait: tests use a simulated network.
+//! Name resolution and connections, as a trait, so that tests can use a simulated network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub trait WebhookNetwork: Send + Sync + 'static {
         port: u16,
     ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>>;
 
-    /// Connects to an address, which was checked.
+    /// Connects to an address that was checked.
     fn connect(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
 }
 

@@ -14,10 +14,10 @@ const MAX_LENGTH: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookUrl(Uri);
 
-/// The webhook of the operator, which gets messages about sign-ups and suspects.
+/// The webhook of the operator for messages about sign-ups and suspects.
 #[derive(Clone, Debug)]
 pub struct OperatorWebhook {
-    /// Its URL.
+    /// The URL of the webhook.
     pub url: WebhookUrl,
     /// The secret that signs messages.
     pub secret: SecretSetting,
@@ -25,16 +25,18 @@ pub struct OperatorWebhook {
 
 /// The receiver of a message.
 pub(super) struct Receiver {
-    /// `None` if it is not usable.
+    /// `None` if the URL is not usable.
     pub(super) url: Option<WebhookUrl>,
-    /// The newest first.
+    /// The secrets in use, newest first.
     pub(super) secrets: Vec<Secret>,
-    /// The webhook of an owner. Only public addresses get its messages, since the owner chooses the host.
+    /// The webhook, if it belongs to an owner. Its messages are sent only to public addresses, because the owner
+    /// chooses the host.
     pub(super) webhook: Option<StoredWebhook>,
 }
 
 impl WebhookUrl {
-    /// The URL for an owner: `https`, a host name, and port 443 or 8443. User names and fragments are refused.
+    /// Parses the URL of an owner's webhook, which must have `https`, a host name, and port 443 or 8443. User names and
+    /// fragments are rejected.
     pub fn parse(text: &str) -> Option<Self> {
         let url = Self::of_operator(text).filter(|_| !text.contains(['@', '\\']))?;
         let is_name = matches!(ServerName::try_from(url.host()), Ok(ServerName::DnsName(_)));
@@ -42,14 +44,14 @@ impl WebhookUrl {
         (is_usable && has_top_level_domain(url.host())).then_some(url)
     }
 
-    /// The URL for the operator, also without TLS and with an address.
+    /// Parses the URL of the operator's webhook, which may also use HTTP without TLS or have an IP address as its host.
     pub fn of_operator(text: &str) -> Option<Self> {
         let is_plain = text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic());
         let url: Uri = text
             .parse()
             .ok()
             .filter(|_| is_plain && !text.contains('#'))?;
-        // A port that is not a number or is too large is part of the authority, and no port.
+        // If the port is too large or not a number, the library treats it as part of the authority and reports no port.
         let has_port = url.authority()?.as_str() != url.host()?;
         let is_http = matches!(url.scheme_str(), Some("http" | "https"));
         (is_http && has_port == url.port().is_some()).then_some(Self(url))
@@ -73,7 +75,7 @@ impl WebhookUrl {
         self.0.port().map_or(usual, |port| port.as_u16())
     }
 
-    /// The host for the header, with a port that is not the usual one.
+    /// The value of the `Host` header: the host, with the port unless it is the default.
     pub(super) fn authority(&self) -> String {
         let host = self.0.host().unwrap_or_default();
         let port = self.port();
@@ -93,7 +95,7 @@ impl WebhookUrl {
 }
 
 impl Receiver {
-    /// The account whose owner chose the URL, or the operator.
+    /// The id of the owner who chose the URL, or [`OPERATOR`].
     pub(super) fn owner(&self) -> String {
         let webhook = self.webhook.as_ref();
         webhook.map_or_else(|| OPERATOR.to_owned(), |webhook| webhook.owner.to_string())
@@ -113,7 +115,7 @@ impl Receiver {
         }
     }
 
-    /// Without a webhook in the settings of this gateway there is no URL.
+    /// The receiver of messages to the operator. There is no URL if the settings of this gateway contain no webhook.
     pub(super) fn of_operator(webhook: Option<&OperatorWebhook>) -> Self {
         let url = webhook.map(|webhook| webhook.url.clone());
         let secrets = webhook
@@ -128,9 +130,9 @@ impl Receiver {
     }
 }
 
-/// Whether a name has a domain below which hosts can be public. A last label that begins with a digit is a part of an
-/// address in a form such as `0x7f.0x1`, and resolvers know `localhost`. An empty last label, after a final dot, would
-/// hide both.
+/// Whether a name has a top-level domain that can have public hosts. A last label that begins with a digit is part of
+/// an IP address in a form such as `0x7f.0x1`, and `localhost` resolves to loopback. An empty last label, after a
+/// trailing dot, would hide both.
 fn has_top_level_domain(host: &str) -> bool {
     host.rsplit_once('.').is_some_and(|(_, last)| {
         last.starts_with(|first: char| first.is_ascii_alphabetic())

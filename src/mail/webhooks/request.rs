@@ -1,4 +1,4 @@
-//! A delivery: one signed request to the address that was checked, without redirects, within ten seconds.
+//! Delivery of a message: one signed request to a checked address, without redirects, within ten seconds.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use super::network::WebhookNetwork;
 use super::receiver::{Receiver, WebhookUrl};
 use super::signature::signatures;
 
-/// Time for a delivery, from the resolution of the name to the end of the answer.
+/// Timeout of a delivery, from name resolution to the end of the response.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for a connection to one of several addresses.
-// An address that does not answer leaves time for another address within [`TIMEOUT`].
+/// Timeout of a connection to one of several addresses.
+// If an address does not answer, there is still time to try another within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes from a receiver, TLS included: certificates are the largest part.
+/// Maximum number of bytes from a receiver, including TLS. Certificates are the largest part.
 const MAX_RECEIVED: u64 = 128 * 1_024;
-/// Maximum size of the answer to a challenge.
+/// Maximum size of the response to a challenge.
 const MAX_ANSWER: usize = 1_024;
-/// Maximum size of the head of an answer.
+/// Maximum size of the head of a response.
 const MAX_HEAD: usize = 16 * 1_024;
 
 /// A connection, with or without TLS.
@@ -51,7 +51,7 @@ pub struct WebhookClient {
 }
 
 impl WebhookClient {
-    /// A client with these authorities for certificates.
+    /// A client with this TLS configuration, which contains the trusted CAs.
     pub fn new(network: Arc<dyn WebhookNetwork>, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         Self {
             network,
@@ -60,7 +60,7 @@ impl WebhookClient {
         }
     }
 
-    /// Delivers a message. A challenge must be answered with its token.
+    /// Delivers a message. The response to a challenge must contain its token.
     pub(super) async fn deliver(
         &self,
         receiver: &Receiver,
@@ -101,12 +101,12 @@ impl WebhookClient {
     ) -> Result<Box<dyn WebhookConnection>, WebhookFailure> {
         let found = self.network.resolve(url.host(), url.port()).await;
         let addresses = found.map_err(|_| WebhookFailure::UnknownHost)?;
-        // Through a single private address an owner could reach services of the internal network.
+        // With a single private address, an owner could reach services of the internal network.
         if must_be_public && !addresses.iter().all(|address| is_public(address.ip())) {
             return Err(WebhookFailure::NotPublic);
         }
         let mut failure = WebhookFailure::UnknownHost;
-        // Only the checked addresses are used: another resolution could return different ones.
+        // Only the checked addresses are used, because another resolution could return different ones.
         for address in addresses {
             failure = match self
                 .clock
@@ -121,7 +121,7 @@ impl WebhookClient {
         Err(failure)
     }
 
-    /// The connection with TLS, if the URL has it.
+    /// The connection, with TLS if the URL requires it.
     async fn secure(
         &self,
         url: &WebhookUrl,
@@ -176,12 +176,12 @@ async fn exchange(
     });
     match select(answer, connection).await {
         Either::Left((answered, _)) => answered,
-        // The bytes that arrived before its end are read.
+        // The bytes that arrived before the connection ended are read.
         Either::Right((_, answer)) => answer.await,
     }
 }
 
-/// Whether a body is the challenge, as text or in JSON.
+/// Whether a body is the token of the challenge, as text or in JSON.
 fn has_challenge(body: &[u8], challenge: &str) -> bool {
     let json = || serde_json::from_slice::<serde_json::Value>(body).ok();
     body.trim_ascii() == challenge.as_bytes()

@@ -1,4 +1,4 @@
-//! Secrets and signatures of messages, and the challenge that the receiver of a new webhook must answer.
+//! Secrets and signatures of messages, and the challenge that verifies the receiver of a new webhook.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use scoregate_store::{MailKind, NewMail};
 
 /// The prefix of secrets.
 const PREFIX: &str = "whsec_";
-/// Time for which a challenge is repeated.
+/// Time during which delivery of a challenge is retried.
 const CHALLENGE_VALID: Duration = Duration::from_mins(15);
 
 /// A random secret.
@@ -48,7 +48,7 @@ pub fn challenge(webhook: &str, now: Wall) -> Result<NewMail, getrandom::Error> 
 pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) -> String {
     let content = format!("{id}.{}.{body}", now.seconds());
     let signature = |secret: &Secret| {
-        // The secret of the operator can have another form.
+        // The secret of the operator may have another form.
         let text = secret.expose().trim_start_matches(PREFIX).as_bytes();
         let key = BASE64.decode(text).unwrap_or_else(|_| text.to_vec());
         let mut mac =

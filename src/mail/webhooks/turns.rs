@@ -1,5 +1,6 @@
-//! Selects the receivers that may get messages now: a limited number concurrently, few of one owner, and only a part on
-//! one host or slow. A receiver that was slow or failed pauses. Pure.
+//! Selects the receivers that may get messages now. There are limits on concurrent receivers in total, per owner, per
+//! host, and on slow receivers. No messages are sent for a while to a receiver that was slow or failed. The code is
+//! pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,22 +8,22 @@ use std::time::Duration;
 use crate::mail::retry::delay;
 use scoregate_base::clock::Mono;
 
-/// Receivers served concurrently. A connection with TLS takes about 50 KB.
+/// Maximum number of receivers served concurrently. A connection with TLS takes about 50 KB.
 pub(super) const AT_ONCE: usize = 256;
-/// Receivers of one owner served concurrently, which are as many as the owner may have. Webhooks that are removed and added
-/// again count too.
+/// Maximum number of receivers of one owner served concurrently. An owner may have the same number of webhooks.
+/// Webhooks that were removed and added again also count.
 const OF_OWNER: usize = 2;
-/// Receivers served concurrently on one host, and among the receivers that were slow or failed before. The other half is for
-/// all other receivers.
+/// Maximum number of receivers served concurrently on one host, and of receivers that were slow or failed before. The
+/// other half is for all other receivers.
 const HALF: usize = AT_ONCE / 2;
-/// If failures of more receivers are remembered, receivers whose pause has ended are forgotten.
+/// If more slow receivers than this are stored, the entries whose pause has ended are removed.
 const REMEMBERED: usize = 4_096;
-/// Time from which an answer is slow.
+/// Response time from which a receiver is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Maximum pause: a receiver that works again gets its next message within this time.
+/// Maximum pause. A receiver that has recovered gets its next message within this time.
 const MAX_REST: Duration = Duration::from_mins(5);
 
-/// The receivers that are served, and the receivers that pause.
+/// The receivers that are being served and the receivers that are paused.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverTurns {
     served: HashMap<String, ServedReceiver>,
@@ -36,23 +37,23 @@ struct ServedReceiver {
     is_slow: bool,
 }
 
-/// A receiver that was slow or failed the last time.
+/// A receiver that was slow or failed at the last attempt.
 #[derive(Debug)]
 struct SlowReceiver {
     times: u32,
     rests_until: Mono,
 }
 
-/// The speed of a receiver's last answer.
+/// The speed of a receiver's last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiverPace {
     Fast,
-    /// Slow, or not at all.
+    /// The response was slow, or there was none.
     Slow,
 }
 
 impl ReceiverPace {
-    /// The pace of an answer after this time; `None` if the host did not answer.
+    /// The pace for a response time; `None` if the host did not respond.
     pub(super) fn of(answered: Option<Duration>) -> Self {
         match answered {
             Some(took) if took < SLOW => Self::Fast,
@@ -62,7 +63,7 @@ impl ReceiverPace {
 }
 
 impl ReceiverTurns {
-    /// The number of further receivers that can be served.
+    /// The number of additional receivers that can be served.
     pub(super) fn room(&self) -> usize {
         AT_ONCE.saturating_sub(self.served.len())
     }
@@ -95,7 +96,7 @@ impl ReceiverTurns {
         may
     }
 
-    /// Ends the service of a receiver. Its pause doubles each time that it was slow.
+    /// Ends the service of a receiver. The pause doubles each time that the receiver was slow.
     pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);
@@ -129,7 +130,8 @@ mod tests {
         START.plus(Duration::from_secs(seconds))
     }
 
-    /// Begins to serve receivers with the first attempt, each of another owner and host. Returns how many have their turn.
+    /// Begins to serve receivers, each with a different owner and host. Returns the number of receivers that did not
+    /// have to wait.
     fn begun(turns: &mut ReceiverTurns, receivers: std::ops::Range<usize>, attempt: u32) -> usize {
         let begins = |number: &usize| {
             let name = format!("{attempt}.{number}");

@@ -1,5 +1,5 @@
 //! The worker that delivers messages to webhooks. It is separate from the worker for mail, because receivers may be
-//! slow. Receivers are served concurrently: a claim of further messages does not wait for any of them.
+//! slow. Receivers are served concurrently, and the next claim does not wait for any of them.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -30,7 +30,7 @@ const LANES: [MailLane; 2] = [MailLane::Operator, MailLane::Owners];
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of messages to one receiver in a claim.
 const EACH: usize = 5;
-/// Time for the messages of a claim. Messages that do not fit are released.
+/// Time to deliver the messages of a claim. Messages that do not fit are released.
 const SENDING: Duration = Duration::from_mins(1);
 /// Time to record results before the claim expires.
 const RECORDING: Duration = Duration::from_secs(30);
@@ -54,12 +54,12 @@ struct ReceiverBatch {
     webhook: String,
     receiver: Receiver,
     messages: Vec<ClaimedMail>,
-    /// The deadline for sending them.
+    /// The deadline for sending the messages.
     end: Mono,
 }
 
 impl WebhookSender {
-    /// A worker on `store`. Messages to the operator wait until a gateway has its webhook.
+    /// A worker on `store`. Messages to the operator wait until a gateway has the operator's webhook in its settings.
     pub fn new(
         store: Store,
         client: WebhookClient,
@@ -110,7 +110,7 @@ impl WebhookSender {
         Ok(())
     }
 
-    /// Claims messages after a pause. `None` at the stop.
+    /// Claims messages after a pause. Returns `None` once stopped.
     async fn next_batches(
         &self,
         lane: MailLane,
@@ -152,7 +152,7 @@ impl WebhookSender {
         Ok(batches)
     }
 
-    /// A batch of a receiver whose turn it is.
+    /// The batch of a receiver, if the receiver may be served now.
     async fn batch(
         &self,
         turns: &Mutex<ReceiverTurns>,
@@ -201,12 +201,12 @@ impl WebhookSender {
         stop: &CancellationToken,
     ) {
         let sent = self.send(&batch, stop).await;
-        // A failure of the store is no failure of the receiver.
+        // A failure of the store is not a failure of the receiver.
         let pace = sent.inspect_err(warn).unwrap_or(ReceiverPace::Fast);
         turns.lock().end(&batch.webhook, pace, self.clock.mono());
     }
 
-    /// Sends messages one after another, none after a slow answer.
+    /// Sends messages one after another, and stops after a slow response.
     async fn send(
         &self,
         batch: &ReceiverBatch,
@@ -223,7 +223,8 @@ impl WebhookSender {
             } else if let Some(failure) = &host_failure {
                 deferred(message, failure, MAX_DELAY, now.wall)
             } else if must_wait || now.mono.plus(TIMEOUT) > batch.end {
-                // A delivery that could end after the claim is released: another gateway could make it too.
+                // If a delivery could end after its claim expires, another gateway could also make it, so the message
+                // is released.
                 released(message, now.wall)
             } else {
                 let delivered = self.client.deliver(&batch.receiver, &message.mail).await;
@@ -232,7 +233,7 @@ impl WebhookSender {
                 pace = ReceiverPace::of(host_failure.is_none().then_some(took));
                 self.after(delivered, message, &batch.receiver).await?
             };
-            // Results are recorded one by one: a message that was delivered must not be delivered again.
+            // Results are recorded one by one, because a delivered message must not be delivered again.
             self.store.record_attempts(vec![next]).await?;
         }
         Ok(pace)
@@ -284,7 +285,7 @@ fn warn(error: &StoreError) {
     tracing::warn!(%error, "messages to webhooks cannot be delivered at present");
 }
 
-/// Owners see why their webhooks fail on the page of the account; the operator sees it here.
+/// Logs a failure. Owners see on their account page why their webhooks fail. The operator sees it only in the log.
 fn log_failure(ClaimedMail { mail, attempt }: &ClaimedMail, reason: WebhookFailure) {
     let webhook = &mail.recipient;
     if webhook == OPERATOR {

@@ -36,7 +36,7 @@ fn every_command(keys: &Keys<'_>) {
     assert!(
         small
             .err
-            .contains("month: the quota is smaller than that of the day"),
+            .contains("month: the quota is smaller than the daily quota"),
         "{}",
         small.err
     );

@@ -1,6 +1,6 @@
 //! The client's address behind trusted proxies.
 //!
-//! The header is read from its end, and only as far as trusted proxies wrote it.
+//! The header is read from the end, and only the part that trusted proxies wrote.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,13 +10,13 @@ use super::networks::Networks;
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Maximum number of entries read.
+/// Maximum number of entries that are read.
 const MAX_HOPS: usize = 32;
 
-/// Trusted proxies and the header they write.
+/// Trusted proxies, and the header that they write.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
-    /// Networks of proxies that may name their client; empty by default.
+    /// Networks of proxies whose client header is trusted; empty by default.
     pub trusted: Networks,
     /// The header they write.
     pub header: ClientHeader,
@@ -28,16 +28,16 @@ pub enum ClientHeader {
     /// `X-Forwarded-For`.
     #[default]
     XForwardedFor,
-    /// None: proxies use the PROXY protocol, or there are none.
+    /// No header. Proxies use the PROXY protocol, or there are no proxies.
     Nothing,
 }
 
 impl Proxies {
-    /// The client's address. For an untrusted peer no header is read.
+    /// The client's address. If the peer is not trusted, no header is read.
     ///
-    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is trusted; the first untrusted
-    /// hop is the client. If all hops are trusted, the farthest hop is the client. If an entry cannot be parsed, the
-    /// hop that wrote it is the client.
+    /// Entries are read from the nearest hop to the farthest. An entry that a trusted hop wrote is trusted. The first
+    /// untrusted hop is the client. If all hops are trusted, the farthest hop is the client. If an entry cannot be
+    /// parsed, the hop that wrote it is the client.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut known = peer.to_canonical();
         if !self.trusted.contains(known) {
@@ -55,7 +55,7 @@ impl Proxies {
 }
 
 impl ClientHeader {
-    /// The address that each hop states for the hop before it, nearest first; `None` if it cannot be parsed.
+    /// The address that each hop reports for the previous hop, nearest first; `None` if it cannot be parsed.
     fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
         let lines = match self {
             Self::XForwardedFor => Some(headers.get_all(X_FORWARDED_FOR).iter().rev()),
@@ -75,7 +75,7 @@ fn address(entry: &[u8]) -> Option<IpAddr> {
         .map(|address| address.to_canonical())
 }
 
-/// Parses an address with an optional port; IPv6 in brackets. Names such as `unknown` are not addresses.
+/// Parses an address with an optional port. IPv6 addresses are in brackets. Names such as `unknown` are not addresses.
 fn with_port(text: &str) -> Option<IpAddr> {
     let (address, behind): (IpAddr, &str) = if let Some(bracketed) = text.strip_prefix('[') {
         let (six, behind) = bracketed.split_once(']')?;

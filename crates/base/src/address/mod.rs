@@ -1,5 +1,5 @@
-//! The client's address behind proxies, and the tests whether an address is public and whether an origin belongs to
-//! this service. The PROXY protocol is in `server::proxy_header`.
+//! The client's address behind proxies, and checks whether an address is public and whether an origin belongs to this
+//! service. The PROXY protocol is in `server::proxy_header`.
 
 mod client;
 mod networks;

@@ -1,4 +1,4 @@
-//! A list of configured networks, and membership tests.
+//! Lists of configured networks, and membership tests.
 //!
 //! IPv4 addresses and IPv4-mapped IPv6 addresses are equal.
 
@@ -10,14 +10,14 @@ use ipnet::{IpNet, Ipv4Net};
 /// Length of the prefix of IPv4-mapped IPv6 addresses.
 const MAPPED_BITS: u8 = 96;
 
-/// One network; a single address is a network of one.
+/// One network. A single address is a network of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
 /// The reason why a text is not a valid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNetwork {
-    /// Neither an address nor a network.
+    /// The text is neither an address nor a network.
     #[error(
         "write an address, such as \"192.0.2.1\", or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\""
     )]
@@ -27,7 +27,7 @@ pub enum BadNetwork {
         "the address is inside a network; write \"{network}\" for the network, or the address alone"
     )]
     Inside {
-        /// The network of that prefix.
+        /// The network with that prefix.
         network: IpNet,
     },
 }
@@ -63,7 +63,7 @@ impl FromStr for Network {
     }
 }
 
-/// The canonical form, in which networks are compared.
+/// The canonical form for comparisons of networks.
 fn unmapped(network: IpNet) -> IpNet {
     let IpNet::V6(six) = network else {
         return network;
@@ -88,18 +88,18 @@ impl FromIterator<Network> for Networks {
 }
 
 impl Networks {
-    /// Whether an address is in one of them.
+    /// Whether an address is in one of the networks.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether they cover all IPv4 or all IPv6 addresses, even in several parts.
+    /// Whether the networks together cover all IPv4 or all IPv6 addresses.
     pub fn hold_everybody(&self) -> bool {
         IpNet::aggregate(&self.0)
             .iter()

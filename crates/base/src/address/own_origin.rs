@@ -1,11 +1,11 @@
-//! Tests whether a host or the origin of a page belongs to this service. Clients choose `Host`, and with DNS rebinding
-//! browsers send foreign names.
+//! Checks whether a host or the origin of a page belongs to this service. Clients choose `Host`, and after DNS
+//! rebinding, browsers send foreign names.
 
 use std::net::IpAddr;
 
 use http::Uri;
 
-/// Accepts an IP address, `localhost` or a configured name, with any port.
+/// Whether a host is an IP address, `localhost` or a configured name, with any port.
 pub fn is_own_host(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port))
@@ -15,20 +15,20 @@ pub fn is_own_host(host: &str, names: &[String]) -> bool {
         }
         Some(_) | None => host,
     };
-    // A trailing dot is part of the same name.
+    // A trailing dot does not change the name.
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_listed = names.iter().any(|own| own.eq_ignore_ascii_case(name));
     ip_address(name).is_some() || name.eq_ignore_ascii_case("localhost") || is_listed
 }
 
-/// Whether a host without a port leads only to this machine.
+/// Whether a host, given without a port, can be reached only from this machine.
 pub fn is_loopback(host: &str) -> bool {
     let is_own_address = ip_address(host).is_some_and(|address| address.is_loopback());
     is_own_address || host.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether a page of this origin is a page of this service. It must have the origin of the base URL; if that is unknown
-/// (empty), it must have the origin of the host, which is trusted only if it does not depend on DNS.
+/// Whether an origin belongs to this service. It must be the origin of the base URL. If the base URL is unknown
+/// (empty), it must be the origin of the host, which is trusted only if it does not depend on DNS.
 pub fn is_own_origin(origin: &str, base_url: &str, host: Option<&str>) -> bool {
     let Some(sent) = PageOrigin::parse(origin) else {
         return false;
@@ -58,7 +58,7 @@ impl PageOrigin {
             _ => return None,
         };
         let host = url.host()?;
-        // A browser on this machine can reach the same port by several of these names.
+        // A browser on this machine can reach the same port under several of these names.
         let host = if is_loopback(host) { "localhost" } else { host };
         Some(Self {
             scheme,
@@ -68,7 +68,7 @@ impl PageOrigin {
     }
 }
 
-/// The address that a host is, with or without brackets.
+/// Parses a host that is an address, with or without brackets.
 fn ip_address(host: &str) -> Option<IpAddr> {
     let inside = host
         .strip_prefix('[')

@@ -1,4 +1,4 @@
-//! Addresses on the public internet, to which this program may connect for others.
+//! Addresses on the public internet, to which this program may connect on behalf of others.
 
 use std::net::IpAddr;
 
@@ -11,14 +11,14 @@ const NOT_PUBLIC: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254
                           192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 \
                           2001:db8::/32 2002::/16 3fff::/20";
 
-/// Whether an address is public. Only the global unicast addresses of IPv6 are public, so mapped addresses and
-/// addresses of NAT64 are not.
+/// Whether an address is public. Of IPv6, only global unicast addresses are public, so mapped addresses and NAT64
+/// addresses are not.
 pub fn is_public(address: IpAddr) -> bool {
     let is_global = match address {
         IpAddr::V4(_) => true,
         IpAddr::V6(address) => address.to_bits() >> 125 == 0b001,
     };
-    // A network that cannot be parsed would contain every address.
+    // A network that cannot be parsed counts as containing every address.
     let mut others = NOT_PUBLIC
         .split(' ')
         .map(|network| network.parse::<IpNet>().ok());

@@ -1,5 +1,4 @@
-//! A timer whose deadline can be moved, for deadlines that change all the time. For a simple wait use
-//! [`Clock::sleep`].
+//! A timer whose deadline can be moved, for deadlines that change often. For a simple wait, use [`Clock::sleep`].
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -9,7 +8,7 @@ use tokio::task::coop::unconstrained;
 
 use super::{Clock, ClockSource, Mono};
 
-/// The timer.
+/// A timer whose deadline can be moved.
 pub struct Alarm {
     clock: Clock,
     end: Option<Mono>,
@@ -33,8 +32,8 @@ impl Clock {
 }
 
 impl Alarm {
-    /// Moves the deadline to `end` if that is earlier. A deadline that moves later still fires at the old time: the
-    /// owner then checks the time and sets the alarm again.
+    /// Moves the deadline to `end` if that is earlier. To move the deadline to a later time, the owner waits until the
+    /// alarm fires at the old time, checks the time, and sets the alarm again.
     pub fn set_by(&mut self, end: Mono) {
         if self.end.is_some_and(|set| set <= end) {
             return;
@@ -63,11 +62,11 @@ impl Alarm {
         }
     }
 
-    /// Ready at the deadline, which is cleared then.
+    /// Ready at the deadline, which is then cleared.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let fired = match &mut self.timer {
             Some(_) if self.end.is_none() => Poll::Pending,
-            // Other work of the task may have used up its budget of the runtime.
+            // Other work of the task may have used up the task's budget in the runtime.
             Some(AlarmState::System(sleep)) => pin!(unconstrained(sleep.as_mut())).poll(cx),
             Some(AlarmState::Manual(wait)) => wait.as_mut().poll(cx),
             None => Poll::Pending,

@@ -1,4 +1,4 @@
-//! Times and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
+//! Times and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. The code is pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Wall time: nanoseconds since 1970-01-01 UTC. It may step and is used for calendar decisions only. For a minute
-/// after a step forward, a clock still returns the time before the step, extrapolated (see `steps`).
+/// Wall time: nanoseconds since 1970-01-01 UTC. It may step, so it is used only for calendar decisions. For a minute
+/// after a step forward, a clock still returns time extrapolated from before the step (see `steps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub(super) u64);
 
-/// Monotonic time: nanoseconds since the clock was created. All durations are measured with it.
+/// Monotonic time: nanoseconds since the clock was created. All durations are measured in monotonic time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub(super) u64);
 
 /// Monotonic time starts at ten years, so that times before the start can be represented.
 pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
 
-/// Nanoseconds since boot: continues during suspend, and cannot be set.
+/// Nanoseconds since boot. This clock continues during suspend and cannot be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Boot(pub(super) u64);
 
@@ -41,7 +41,7 @@ pub(super) struct ClockReading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(u32);
 
-/// One reading of both times. A request is decided by one reading.
+/// One reading of both times. All decisions about a request use the same reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall time.
@@ -51,12 +51,12 @@ pub struct Now {
 }
 
 impl Wall {
-    /// The time that many seconds after 1970-01-01 UTC.
+    /// The time this many seconds after 1970-01-01 UTC.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds.saturating_mul(NANOS))
     }
 
-    /// The time that many milliseconds after 1970-01-01 UTC.
+    /// The time this many milliseconds after 1970-01-01 UTC.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
@@ -78,21 +78,21 @@ impl Wall {
 
     /// The UTC day of this time.
     pub fn day(self) -> Day {
-        // A u64 of nanoseconds ends in the year 2554, well within a u32 of days.
+        // A u64 of nanoseconds ends in the year 2554, which a u32 of days can represent.
         Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
     }
 
-    /// This instant plus `by`.
+    /// This time plus `by`.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
     }
 
-    /// This instant minus `by`.
+    /// This time minus `by`.
     pub fn minus(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(by)))
     }
 
-    /// Rounded up to a whole second.
+    /// This time, rounded up to a whole second.
     pub const fn rounded_up(self) -> Self {
         Self::from_seconds(self.0.div_ceil(NANOS))
     }
@@ -102,7 +102,7 @@ impl Wall {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `2026-11-22T00:00:00Z`, with milliseconds only if they are not zero.
+    /// Formats the time as `2026-11-22T00:00:00Z`, with milliseconds only if they are not zero.
     pub fn rfc3339(self) -> String {
         let Ok(at) =
             jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
@@ -119,7 +119,7 @@ impl Wall {
             .timestamp_to_string(&at)
     }
 
-    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the format of HTTP headers.
+    /// Formats the time as `Sun, 22 Nov 2026 00:00:00 GMT`, the format of HTTP headers.
     pub fn http_date(self) -> String {
         let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
         let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
@@ -153,12 +153,12 @@ impl Mono {
         self.0
     }
 
-    /// The time that many nanoseconds after the clock was created.
+    /// The time this many nanoseconds after the clock was created.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// This instant plus `by`.
+    /// This time plus `by`.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
     }
@@ -195,7 +195,7 @@ impl ClockReading {
 }
 
 impl Now {
-    /// The monotonic time of a wall time, before or after now.
+    /// The monotonic time of a past or future wall time.
     pub fn mono_at(self, wall: Wall) -> Mono {
         let before = nanos(self.wall.since(wall));
         Mono(
@@ -206,7 +206,7 @@ impl Now {
         )
     }
 
-    /// The wall time of a monotonic time, before or after now.
+    /// The wall time of a past or future monotonic time.
     pub fn wall_at(self, mono: Mono) -> Wall {
         self.wall
             .plus(mono.since(self.mono))
@@ -217,7 +217,7 @@ impl Now {
 const EPOCH: Date = date(1970, 1, 1);
 
 impl Day {
-    /// The day that many days after 1970-01-01.
+    /// The day this many days after 1970-01-01.
     pub const fn from_number(number: u32) -> Self {
         Self(number)
     }
@@ -239,7 +239,7 @@ impl Day {
         Self(self.0 + 1)
     }
 
-    /// The first day of the month that contains this day, and the first day of the next month. Months begin on the day
+    /// The first day of the month that contains this day, and the first day of the next month. Months begin on day
     /// `anchor`, or on the last day of a shorter month.
     pub fn month(self, anchor: u8) -> [Self; 2] {
         let date = self.date();
@@ -268,7 +268,7 @@ impl Day {
         EPOCH.checked_add(days).unwrap_or(Date::MAX)
     }
 
-    /// The day of a date; the first day for dates before it.
+    /// The day of a date; 1970-01-01 for earlier dates.
     fn from_date(date: Date) -> Self {
         let days = EPOCH.until(date).map_or(0, |span| span.get_days());
         Self(u32::try_from(days).unwrap_or(0))
@@ -343,7 +343,7 @@ impl Serialize for Day {
     }
 }
 
-/// Whether the hours of an offset are 24 or more, which the calendar's library accepts and RFC 3339 does not.
+/// Whether the hours of an offset are 24 or more. The calendar library accepts such offsets, but RFC 3339 does not.
 fn has_offset_of_days(text: &str) -> bool {
     let Some((_, offset)) = text.rsplit_once(['+', '-']) else {
         return false;
@@ -436,7 +436,7 @@ mod tests {
         for anchor in 1..=31 {
             let mut day = Day::parse("2026-01-01").unwrap();
             let mut expected = day.month(anchor);
-            // A whole cycle of leap years.
+            // Four years are a whole cycle of leap years.
             for _ in 0..4 * 366 {
                 let [first, next] = day.month(anchor);
                 if day == expected[1] {

@@ -1,7 +1,7 @@
 //! The only source of time, with a manual clock for tests.
 //!
-//! Every decision takes a [`Now`] as an argument; every wait is in this module, so a test can move the whole gateway an
-//! hour ahead in a millisecond. Steps of the wall clock are handled in `steps`.
+//! Every decision takes a [`Now`] as an argument, and every wait is in this module. A test can therefore move the whole
+//! gateway an hour ahead in a millisecond. Steps of the wall clock are handled in `steps`.
 
 mod alarm;
 mod instants;

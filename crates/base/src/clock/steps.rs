@@ -1,12 +1,11 @@
-//! Steps of the wall clock: the wall time that applies after the machine's clock was set.
+//! Steps of the wall clock. This module decides which wall time applies after the machine's clock was set.
 //!
 //! The wall clock is compared with the boot-time clock, which continues during suspend and cannot be set. A step
-//! forward of more than a minute is followed once the clock has stayed there for a minute; until then the time is
-//! extrapolated from before the step, so a shorter step opens no day and expires no key. A step backward is followed
-//! immediately.
+//! forward of more than a minute is followed once it has lasted for a minute. Until then, the time is extrapolated from
+//! before the step, so a shorter step opens no day and expires no key. A step backward is followed immediately.
 //!
-//! [`Timeline`] is the decision, and pure. [`SharedTimeline`] shares it between the clones of a clock. Consequences
-//! for quotas are in `limits`.
+//! [`Timeline`] makes the decision and is pure. [`SharedTimeline`] shares it among the clones of a clock. The
+//! consequences for quotas are in `limits`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,13 +17,13 @@ use parking_lot::Mutex;
 use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
 
-/// A smaller difference is an ordinary correction and is followed immediately.
+/// Minimum difference of a step. A smaller difference is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;
 
-/// Time for which the clock has to stay ahead before it is followed.
+/// Time for which the clock must stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
-/// Instead of an offset: every reading must be decided. No real offset is near it.
+/// A value for "no offset", so that every reading is decided. No real offset is near this value.
 const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.
@@ -43,7 +42,7 @@ pub enum ClockEvent {
     Stepped {
         /// The direction.
         direction: StepDirection,
-        /// The time without the step.
+        /// The time as it would be without the step.
         from: Wall,
         /// The time after the step.
         to: Wall,
@@ -52,7 +51,7 @@ pub enum ClockEvent {
     },
     /// A step forward has lasted for a minute, and the clock is followed.
     Followed {
-        /// The time that applied until now.
+        /// The time that applied before.
         from: Wall,
         /// The clock's time.
         to: Wall,
@@ -62,7 +61,7 @@ pub enum ClockEvent {
 /// Decides which wall time applies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
-    /// Wall clock minus boot-time clock, as it applies.
+    /// The offset in force: wall clock minus boot-time clock.
     offset: i128,
     /// A step forward that is not followed yet.
     ahead: Option<PendingStep>,
@@ -74,17 +73,17 @@ struct PendingStep {
     since: Boot,
 }
 
-/// The difference of an offset from the offset in force. Times are without the step.
+/// The change of an offset from the offset in force. Times are as they would be without the step.
 enum OffsetChange {
-    /// By an ordinary correction.
+    /// An ordinary correction.
     Small,
     /// The clock was set back, or returned from a step.
     Back(Wall),
-    /// It is ahead by a new step.
+    /// The clock is ahead because of a new step.
     Ahead(StepDirection, Wall),
-    /// It is ahead by a step since this time.
+    /// The clock is still ahead because of a step at this time.
     StillAhead(Boot),
-    /// It is ahead by a step that has lasted for a minute.
+    /// The clock is ahead because of a step that has lasted for a minute.
     Lasted,
 }
 
@@ -97,7 +96,7 @@ impl Timeline {
         }
     }
 
-    /// The wall time that applies, and the event since the last reading.
+    /// The next timeline, the wall time that applies, and the event since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
         let shown = offset(wall, boot);
         let extrapolated = at(self.offset, boot);
@@ -133,7 +132,7 @@ impl Timeline {
         (Self { ahead, ..self }, extrapolated, event)
     }
 
-    /// Compares an offset with the offset in force, and with the offset of a step that is not followed yet.
+    /// Compares an offset with the offset in force and with the offset of a step that is not followed yet.
     fn change(&self, shown: i128, boot: Boot) -> OffsetChange {
         let noticed = i128::from(NOTICED);
         let difference = shown - self.offset;
@@ -147,7 +146,8 @@ impl Timeline {
                 OffsetChange::Small
             };
         };
-        // A clock that moves again while it is ahead begins another minute, so only a steady clock is followed.
+        // If the clock is set again while it is ahead, the minute starts again, so that only a steady clock is
+        // followed.
         let further = shown - ahead.offset;
         let from = at(ahead.offset, boot);
         if difference <= noticed {
@@ -175,11 +175,12 @@ fn at(offset: i128, boot: Boot) -> Wall {
 /// Receives events of the wall clock.
 type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 
-/// The timeline shared by the clones of a clock.
+/// The timeline that the clones of a clock share.
 pub(super) struct SharedTimeline {
-    /// Wall clock minus monotonic time while no step is pending; else [`UNDECIDED`]. Spares requests the lock.
+    /// Wall clock minus monotonic time while no step is pending, otherwise [`UNDECIDED`]. With this value, requests do
+    /// not need the lock.
     agreed: AtomicU64,
-    /// Added to the machine's wall clock: the difference of a reference clock, in nanoseconds.
+    /// Nanoseconds that are added to the machine's wall clock to get the time of a reference clock.
     correction: AtomicI64,
     timeline: Mutex<Timeline>,
     listener: Mutex<Option<Listener>>,
@@ -203,7 +204,8 @@ impl SharedTimeline {
         )
     }
 
-    /// Follows a reference clock that is off by `difference` nanoseconds, unless it is the same within `uncertainty`.
+    /// Follows a reference clock that differs by `difference` nanoseconds, unless this changes the correction by no
+    /// more than `uncertainty`.
     pub(super) fn correct(&self, difference: i64, uncertainty: Duration) {
         let change = self.correction.load(Ordering::Relaxed).abs_diff(difference);
         if u128::from(change) > uncertainty.as_nanos() {
@@ -211,9 +213,9 @@ impl SharedTimeline {
         }
     }
 
-    /// Whether a reading needs no decision: both clocks advanced equally.
+    /// Whether a reading needs no decision, because both clocks advanced equally.
     pub(super) fn agree(&self, now: Now) -> bool {
-        // Relaxed: an older value only leads to `decide`, which decides under the lock.
+        // Relaxed, because an older value only leads to `decide`, which decides under the lock.
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
@@ -233,10 +235,10 @@ impl SharedTimeline {
         } else {
             apart(now)
         };
-        // The value is stored under the lock, so that the decisions are published in their order.
+        // The value is stored under the lock, so that decisions are published in order.
         self.agreed.store(agreed, Ordering::Relaxed);
         drop(timeline);
-        // The lock is released first: the listener takes time, and requests may need the lock.
+        // The lock is released first, because the listener takes time and requests may need the lock.
         if let Some(event) = event {
             let listener = self.listener.lock().clone();
             if let Some(listener) = listener {
@@ -277,7 +279,7 @@ mod tests {
         Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
     }
 
-    /// Clocks whose wall clock is off by some seconds, read by a timeline.
+    /// A machine whose wall clock is off by some seconds, and a timeline that reads its clocks.
     struct Machine {
         timeline: Timeline,
         boot: Boot,

@@ -1,4 +1,4 @@
-//! The clocks of the machine behind one interface, and the manual clock of tests.
+//! The clocks of the machine behind one interface, and the manual clock for tests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,7 +14,7 @@ use super::instants::{Mono, Now, Wall};
 use super::steps::ClockEvent;
 use super::steps::SharedTimeline;
 
-/// Nanoseconds of one of the machine's clocks; a plain number, because each request reads some of them.
+/// Nanoseconds of one of the machine's clocks. A plain number is cheap, and each request reads several clocks.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one place where time enters"
@@ -27,12 +27,12 @@ fn shown_by(clock: ClockId) -> u64 {
     of_seconds.saturating_add(u64::try_from(shown.tv_nsec).unwrap_or(0))
 }
 
-/// The deadline passed before the work was done.
+/// The deadline passed before the work was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deadline exceeded")]
 pub struct DeadlineExceeded;
 
-/// A source of time. Cheap to clone; all clones show the same time.
+/// A source of time. It is cheap to clone, and all clones show the same time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     pub(super) source: ClockSource,
@@ -52,22 +52,22 @@ pub(super) enum ClockSource {
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<watch::Sender<ClockReading>>);
 
-/// Within this time the wall clock is not read again: no step that short matters to a request.
+/// Within this time, the wall clock is not read again. Such a small difference does not matter to a request.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The clocks are read one after another. If the process was suspended in between, their difference is meaningless, so they
-/// are read again.
+/// Maximum duration of a reading of all clocks, which are read one after another. If it takes longer, for example
+/// because the process was suspended, the clocks are read again.
 const TOGETHER: Duration = Duration::from_millis(100);
-// Bounds the loop on a machine where every reading is slow.
+// This limits the loop on a machine where every reading is slow.
 const READINGS: usize = 5;
 
-/// A reading of a reference clock that took longer is too uncertain.
+/// Maximum duration of a reading of a reference clock. A longer reading is too uncertain.
 const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
-/// Smaller changes of the difference from a reference clock are not followed.
+/// Minimum change of the difference from a reference clock that is followed.
 const REFERENCE_JITTER: Duration = Duration::from_millis(5);
 
 impl ClockSource {
-    /// Wall time and monotonic time: all that a request needs.
+    /// Wall time and monotonic time, which are sufficient for a request.
     fn now(&self) -> Now {
         match self {
             Self::System { started } => Now {
@@ -152,23 +152,23 @@ impl Clock {
         }
     }
 
-    /// The current time, compared with the boot-time clock. Called about every second, so that steps are detected
-    /// without requests, and small corrections are followed.
+    /// The current time, compared with the boot-time clock. Called about every second, so that steps are detected even
+    /// if there are no requests, and small corrections are followed.
     #[cold]
     pub fn check(&self) -> Now {
         self.steps.decide(|| self.source.reading())
     }
 
     /// Follows a reference clock that showed `reference` at a time between `sent` and now. Wall time is then the time
-    /// of the reference; a larger difference is handled as a step of the wall clock. Returns the difference from the
-    /// machine's clock in seconds, or `None` if the reading took too long to be of use.
+    /// of the reference. A large change is handled as a step of the wall clock. Returns the difference from the
+    /// machine's clock in seconds, or `None` if the reading took too long to be useful.
     pub fn follow(&self, reference: Wall, sent: Mono) -> Option<f64> {
         let now = self.source.now();
         let took = now.mono.since(sent);
         if took > MAX_REFERENCE_READING {
             return None;
         }
-        // The reference was read at some time in between. The middle halves the largest possible error.
+        // The reference was read at some time in between. Assuming the middle halves the maximum error.
         let local = now.wall.minus(took / 2);
         let difference = reference
             .0
@@ -185,8 +185,8 @@ impl Clock {
         self.steps.report_to(Arc::new(listener));
     }
 
-    /// The current time. Within a millisecond of `earlier` the wall clock is not read again: its time is computed
-    /// from the monotonic time.
+    /// The current time. Within a millisecond of `earlier`, the wall clock is not read again, and the wall time is
+    /// computed from the monotonic time.
     pub fn later_than(&self, earlier: Now) -> Now {
         let mono = self.mono();
         let since = mono.since(earlier.mono);
@@ -200,7 +200,7 @@ impl Clock {
         }
     }
 
-    /// Monotonic time alone, at half the cost of both.
+    /// Only monotonic time, at half the cost of both times.
     pub fn mono(&self) -> Mono {
         match &self.source {
             ClockSource::System { started } => mono(*started),
@@ -208,8 +208,8 @@ impl Clock {
         }
     }
 
-    /// Monotonic time of the kernel's last tick, usually at most 10 ms behind [`Self::mono`], at a fraction of its cost.
-    /// For connections, where that does not matter.
+    /// Monotonic time of the kernel's last tick, usually at most 10 ms behind [`Self::mono`], at a fraction of the
+    /// cost. Used for connections, where the difference does not matter.
     pub fn coarse(&self) -> Mono {
         match &self.source {
             ClockSource::System { started } => mono_of(ClockId::MonotonicCoarse, *started),
@@ -219,8 +219,8 @@ impl Clock {
 
     /// Waits until `deadline`.
     ///
-    /// The time is read whenever the task is polled: other work of the task that is always ready uses up the task's runtime
-    /// budget, and then no timer of the task is ever ready.
+    /// The time is read whenever the task is polled. If other work of the task is always ready, it uses up the task's
+    /// budget in the runtime, and then no timer of the task is ever ready.
     pub async fn sleep_until(&self, deadline: Mono) {
         let mut timer = pin!(self.timer(deadline));
         poll_fn(|cx| {
@@ -260,7 +260,7 @@ impl Clock {
         self.sleep_until(self.mono().plus(time)).await;
     }
 
-    /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
+    /// Runs `work` until `deadline` at the latest. Work that is already completed is never late.
     pub async fn until<F: Future>(
         &self,
         deadline: Mono,
@@ -290,7 +290,7 @@ impl ManualClock {
         self.0.send_modify(|shown| *shown = shown.later(by));
     }
 
-    /// Simulates suspend: the wall clock and the boot-time clock advance, monotonic time does not.
+    /// Simulates suspend: the wall clock and the boot-time clock advance, but monotonic time does not.
     pub fn suspend(&self, by: Duration) {
         self.0.send_modify(|shown| {
             *shown = ClockReading {
@@ -305,7 +305,7 @@ impl ManualClock {
         self.0.send_modify(|shown| shown.wall = wall);
     }
 
-    /// Number of tasks that wait on this clock: tests check it before they move the clock.
+    /// Number of tasks that wait on this clock. Tests check it before they move the clock.
     pub fn waiters(&self) -> usize {
         self.0.receiver_count()
     }
@@ -315,7 +315,7 @@ impl ManualClock {
 mod tests {
     use super::*;
 
-    /// Work that is always ready until `end`, so that it uses up the budget of its task at each poll.
+    /// Work that is always ready until `end`, so it uses up the budget of its task at each poll.
     async fn busy_until(clock: &Clock, end: Mono) {
         while clock.mono() < end {
             tokio::task::coop::consume_budget().await;

@@ -1,6 +1,6 @@
 //! A set of hashed values in a fixed number of bits.
 
-/// A set of positions.
+/// A set of bit positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitSet<const WORDS: usize>([u64; WORDS]);
 
@@ -31,7 +31,7 @@ impl<const WORDS: usize> BitSet<WORDS> {
         u16::try_from(bits).unwrap_or(u16::MAX)
     }
 
-    /// Estimated number of different values, corrected for values with the same position; `None` if all bits are set.
+    /// Estimated number of distinct values, corrected for values with the same position; `None` if all bits are set.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

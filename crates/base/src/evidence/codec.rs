@@ -1,4 +1,4 @@
-//! The bytes of evidence in the store: a version, then fields of fixed size.
+//! The encoding of evidence in the store: a version, followed by fields of fixed size.
 
 use thiserror::Error;
 
@@ -82,12 +82,12 @@ impl<'b> Reader<'b> {
         Ok(BitSet::of_words(words))
     }
 
-    /// Whether something follows.
+    /// Whether more bytes follow.
     pub(super) const fn has_more(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The value, if nothing follows.
+    /// The value, if no bytes follow.
     pub(super) fn finish<T>(self, read: T) -> Result<T, BadEvidence> {
         if self.has_more() {
             Err(BadEvidence)

@@ -4,25 +4,25 @@ use super::bit_set::BitSet;
 use super::codec::{BadEvidence, Reader, Writer};
 use super::hour::{HourCounts, HourEvidence};
 
-/// Days for which evidence is kept.
+/// Number of days for which evidence is kept.
 pub const EVIDENCE_DAYS_KEPT: u32 = 40;
 const HOURS: usize = 24;
 const VERSION: u8 = 1;
-/// Numbers of networks and agents that are stored, in four bits each; other numbers are rounded down.
+/// The numbers of networks and agents that four bits can represent. Other numbers are rounded down.
 const LEVELS: [u8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// No model was requested in an hour.
+/// The first minute of an hour in which no model was requested.
 const NEVER: u8 = u8::MAX;
 
 /// An hour of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HourSummary {
-    /// Requests for documents, rounded to a twelfth.
+    /// Requests for documents, encoded in steps of about a twelfth.
     requests: u8,
-    /// Positions of requested models.
+    /// Number of positions of requested models.
     pub models: u16,
-    /// Different networks, rounded down.
+    /// Number of networks, rounded down.
     pub networks: u8,
-    /// Different products in user agents, rounded down.
+    /// Number of products in user agents, rounded down.
     pub agents: u8,
     first_minute: u8,
 }
@@ -32,21 +32,21 @@ pub struct HourSummary {
 pub struct DayEvidence {
     /// The counts of the day.
     pub counts: HourCounts,
-    /// Documents that were delivered again within an hour, an estimate.
+    /// Estimated number of documents that were delivered again within an hour.
     pub repeated: u32,
     /// The hours.
     pub hours: [HourSummary; HOURS],
-    /// Positions of models in the catalogue.
+    /// Number of positions of models in the catalogue.
     pub catalogue: u16,
-    /// Positions of models that were requested on the day.
+    /// Number of positions of models that were requested on the day.
     pub models: u16,
     /// Networks of the day.
     pub networks: BitSet<4>,
     /// Products in user agents of the day.
     pub agents: BitSet<1>,
-    /// Most networks within ten minutes.
+    /// Maximum number of networks within ten minutes.
     pub concurrent: u8,
-    /// The models, until the day is compacted.
+    /// The requested models, until the day is compacted.
     requested: Option<Box<BitSet<32>>>,
 }
 
@@ -59,7 +59,7 @@ impl HourSummary {
         first_minute: NEVER,
     };
 
-    /// Requests for documents, within 5 %.
+    /// Number of requests for documents, with an error of at most 5 %.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -106,8 +106,8 @@ impl Default for DayEvidence {
 }
 
 impl DayEvidence {
-    /// Adds an hour, merged from all gateways. `catalogue` is the size of the catalogue in positions. An hour that is added
-    /// in parts is underestimated.
+    /// Adds an hour, merged from all gateways. `catalogue` is the size of the catalogue in positions. If an hour is
+    /// added in parts, it is underestimated.
     pub fn add(&mut self, hour: &HourEvidence, catalogue: u16) {
         let counts = &mut self.counts;
         let more = hour.counts();
@@ -134,12 +134,12 @@ impl DayEvidence {
         self.concurrent = self.concurrent.max(hour.concurrent());
     }
 
-    /// Drops what is needed only while hours are added.
+    /// Drops data that is needed only while hours are added.
     pub fn compact(&mut self) {
         self.requested = None;
     }
 
-    /// Whether it was compacted.
+    /// Whether the day was compacted.
     pub const fn is_compact(&self) -> bool {
         self.requested.is_none()
     }
@@ -154,7 +154,7 @@ impl DayEvidence {
         share(hour.models, self.catalogue)
     }
 
-    /// Its bytes in the store: at most 200 once it is compacted.
+    /// The encoding in the store, which is at most 200 bytes for a compacted day.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::of(VERSION);
         let HourCounts {
@@ -187,7 +187,7 @@ impl DayEvidence {
         to.finish()
     }
 
-    /// Reads it.
+    /// Decodes the encoding.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadEvidence> {
         let mut from = Reader::of(bytes, VERSION)?;
         let [delivered, unchanged, changed, limited, repeated] = [
@@ -222,7 +222,7 @@ impl DayEvidence {
         let networks = from.set()?;
         let agents = from.set()?;
         let [concurrent] = from.bytes()?;
-        // A day that was compacted has no models.
+        // A compacted day has no models.
         let requested = if from.has_more() {
             Some(Box::new(from.set()?))
         } else {
@@ -242,7 +242,8 @@ impl DayEvidence {
     }
 }
 
-/// The share of models, corrected for models with the same position: of 2,000 models more than of 150.
+/// The share of models, corrected for models with the same position. The correction is larger for 2,000 models than for
+/// 150.
 fn share(models: u16, catalogue: u16) -> f64 {
     const POSITIONS: f64 = 2_048.0;
     let number = |set: u16| -(1.0 - f64::from(set).min(POSITIONS - 1.0) / POSITIONS).ln();
@@ -253,7 +254,7 @@ fn share(models: u16, catalogue: u16) -> f64 {
     }
 }
 
-/// Eight steps for each doubling.
+/// Encodes a number with eight steps for each doubling.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -279,7 +280,7 @@ fn number_of(level: u8) -> u8 {
     LEVELS.get(usize::from(level)).copied().unwrap_or_default()
 }
 
-/// The number of values that a set shows; a full one shows the most.
+/// Rounds an estimate down to 8 bits. A full set counts as the maximum.
 fn rounded_down(distinct: Option<u32>) -> u8 {
     let number = distinct
         .and_then(|number| u8::try_from(number).ok())
@@ -300,7 +301,7 @@ mod tests {
         Wall::from_seconds(START.seconds() + u64::from(hour * 3_600 + minute * 60))
     }
 
-    /// An hour in which these models were requested from a network.
+    /// An hour in which these models were requested from one network.
     fn hour(hour: u32, models: std::ops::Range<u16>, network: u16) -> HourEvidence {
         let mut evidence = HourEvidence::of(HourEvidence::hour_of(at(hour, 0)));
         for model in models {
@@ -418,7 +419,8 @@ mod tests {
 
     #[test]
     fn an_application_in_use_takes_at_most_a_kilobyte() {
-        // Since the last recording in its account, and before in the process, each with a header of the allocator.
+        // There can be two values: one in the account since the last recording, and one in the process for earlier
+        // requests. Each has an allocator header.
         assert!(
             2 * (size_of::<HourEvidence>() + 32) <= 1_024,
             "{}",

@@ -7,9 +7,9 @@ use crate::clock::Wall;
 
 const MILLIS_A_MINUTE: u64 = 60_000;
 pub(super) const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
-/// Networks that were used within such a part of an hour count as concurrent.
+/// Networks that were used within a part of an hour of this length count as concurrent.
 const WINDOW_MINUTES: u64 = 10;
-/// No model was requested.
+/// The first minute if no model was requested.
 const NEVER: u8 = u8::MAX;
 const VERSION: u8 = 1;
 
@@ -20,20 +20,20 @@ pub struct HourCounts {
     pub delivered: u32,
     /// 304 responses.
     pub unchanged: u32,
-    /// Delivered documents whose requests were conditional.
+    /// Documents delivered in response to conditional requests.
     pub changed: u32,
-    /// Requests refused by a limit.
+    /// Requests refused because of a limit.
     pub limited: u32,
-    /// Size of the delivered documents.
+    /// Total size of the delivered documents.
     pub bytes: u64,
 }
 
 /// The origin of a request, as positions of keyed hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Of its network: /24 or /48.
+    /// The position of the network, which is a /24 or /48.
     pub network: u16,
-    /// Of the product in its user agent.
+    /// The position of the product in the user agent.
     pub agent: u16,
 }
 
@@ -43,7 +43,7 @@ pub struct HourEvidence {
     /// Hours since the epoch.
     hour: u32,
     counts: HourCounts,
-    /// Documents, to estimate how many were delivered repeatedly.
+    /// Delivered documents, for an estimate of how many were delivered repeatedly.
     documents: BitSet<8>,
     models: BitSet<32>,
     networks: BitSet<4>,
@@ -51,7 +51,7 @@ pub struct HourEvidence {
     /// The window of `window_networks`.
     window: u8,
     window_networks: BitSet<4>,
-    /// Most networks within a window.
+    /// Maximum number of networks within a window.
     concurrent: u8,
     /// The minute in which the first model was requested.
     first_minute: u8,
@@ -64,7 +64,7 @@ impl HourEvidence {
         u32::try_from(at.millis() / MILLIS_AN_HOUR).unwrap_or(u32::MAX)
     }
 
-    /// No requests.
+    /// Evidence of an hour without requests.
     pub const fn of(hour: u32) -> Self {
         Self {
             hour,
@@ -116,7 +116,7 @@ impl HourEvidence {
         self.asked_for(mark, at);
     }
 
-    /// Counts a request that a limit refused.
+    /// Counts a request that was refused because of a limit.
     pub fn limited(&mut self) {
         self.counts.limited = self.counts.limited.saturating_add(1);
     }
@@ -131,7 +131,7 @@ impl HourEvidence {
         }
     }
 
-    /// The number of the window of this time, for the sightings of one connection: each is counted once in it.
+    /// The number of the window of this time. The origin of a connection is counted once per window.
     pub fn window_of(at: Wall) -> u32 {
         u32::try_from(at.millis() / (WINDOW_MINUTES * MILLIS_A_MINUTE)).unwrap_or(u32::MAX)
     }
@@ -177,7 +177,7 @@ impl HourEvidence {
         self.first_minute = self.first_minute.min(other.first_minute);
     }
 
-    /// Estimated number of documents delivered again within this hour; documents with changed content are not counted.
+    /// Estimated number of documents delivered again within this hour. Documents with changed content are not counted.
     pub fn repeated(&self) -> u32 {
         let all = self.counts.delivered.saturating_sub(self.counts.changed);
         self.documents
@@ -200,7 +200,7 @@ impl HourEvidence {
         &self.agents
     }
 
-    /// Most networks within ten minutes.
+    /// Maximum number of networks within ten minutes.
     pub const fn concurrent(&self) -> u8 {
         self.concurrent
     }
@@ -210,7 +210,7 @@ impl HourEvidence {
         Some(self.first_minute).filter(|minute| *minute != NEVER)
     }
 
-    /// Its bytes in the store, where the hour is a column.
+    /// The encoding in the store, where the hour is a separate column.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::of(VERSION);
         let HourCounts {
@@ -233,7 +233,7 @@ impl HourEvidence {
         to.finish()
     }
 
-    /// Reads it.
+    /// Decodes the encoding.
     pub fn decode(hour: u32, bytes: &[u8]) -> Result<Self, BadEvidence> {
         let mut from = Reader::of(bytes, VERSION)?;
         let counts = HourCounts {

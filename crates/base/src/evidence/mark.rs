@@ -1,4 +1,4 @@
-//! The positions of documents in the bit sets of evidence: the same in every gateway and in every release.
+//! The positions of documents in the bit sets of evidence. They are the same in every gateway and release.
 
 use std::hash::BuildHasher as _;
 
@@ -10,9 +10,9 @@ use crate::routes::DocumentKey;
 /// The positions of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentMark {
-    /// Of its model, if it is about one.
+    /// The position of the model, if the document is about one.
     pub model: Option<u16>,
-    /// Of itself.
+    /// The position of the document.
     pub document: u16,
 }
 
@@ -27,13 +27,13 @@ impl DocumentMark {
     }
 }
 
-/// The position of a model. Stored records depend on it.
+/// The position of a model. It must not change, because stored records depend on it.
 pub fn model_position(id: &str) -> u16 {
     let hash = crc32fast::hash(id.as_bytes());
     u16::try_from(hash % 2_048).unwrap_or_default()
 }
 
-/// The number of different positions of models.
+/// The number of distinct positions of models.
 pub fn catalogue_size<'i>(models: impl IntoIterator<Item = &'i str>) -> u16 {
     let mut set = BitSet::<32>::EMPTY;
     models

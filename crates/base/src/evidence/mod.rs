@@ -1,8 +1,9 @@
-//! Evidence of how an application uses the service: the observations of each gateway in an hour, and the record of a day
-//! that is merged from them.
+//! Evidence of how an application uses the service: the observations of each gateway in an hour, and the record of a
+//! day that these are merged into.
 //!
-//! Pure, and bounded in memory. No address is kept: networks and user agents are positions in small bit sets, by a keyed
-//! hash whose key changes every day. Merging is idempotent for sets, so the order in which gateways report does not matter.
+//! The code is pure, and memory use is bounded. Addresses are not kept: networks and user agents are mapped to
+//! positions in small bit sets by a hash with a key that changes every day. Sets can be merged repeatedly and in any
+//! order, so the order in which gateways report does not matter.
 
 mod bit_set;
 mod codec;

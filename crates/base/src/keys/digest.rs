@@ -1,7 +1,7 @@
 //! The SHA-256 of a key, the only form in which keys are stored.
 //!
-//! Keys have at least 160 bits of randomness, so a plain hash is sufficient; a slow hash would help an attacker to
-//! exhaust the CPU.
+//! Keys have at least 160 bits of randomness, so a plain hash is sufficient. A slow hash would help attackers exhaust
+//! the CPU.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of a key as sent.
+    /// The digest of a key.
     pub fn of(key: &str) -> Self {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// A digest as stored.
+    /// A stored digest.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -40,7 +40,8 @@ impl Digest {
             .map(Self)
     }
 
-    /// Its first eight bytes as a number: uniform, so usable as a hash and to spread clients over time.
+    /// The first eight bytes as a number. It is uniformly distributed, so it can be used as a hash and to spread
+    /// clients over time.
     pub fn spread(&self) -> u64 {
         self.0
             .first_chunk()

@@ -28,8 +28,8 @@ pub struct KeyForm {
 }
 
 impl KeyForm {
-    /// Keys that begin with `prefix_`. With `accept_imported`, 16 to 256 visible ASCII characters of any form are
-    /// looked up too.
+    /// Keys that begin with `prefix_`. With `accept_imported`, any text of 16 to 256 visible ASCII characters is also
+    /// looked up.
     pub fn new(prefix: &str, accept_imported: bool) -> Self {
         Self {
             lead: format!("{prefix}_"),
@@ -42,14 +42,14 @@ impl KeyForm {
         self.accept_imported
     }
 
-    /// Creates a key from the operating system's randomness. Fails only if there is none.
+    /// Creates a key with the operating system's random generator. Fails only if the generator fails.
     pub fn mint(&self) -> Result<Secret, getrandom::Error> {
         let mut text = self.lead.clone();
         let end = text.len() + RANDOM;
         while text.len() < end {
             let mut noise = [0u8; 64];
             getrandom::fill(&mut noise)?;
-            // Bytes from 248 are dropped: 248 = 4 × 62, so the remaining bytes are uniform.
+            // Bytes from 248 on are dropped. 248 = 4 × 62, so the remaining bytes are uniformly distributed.
             for byte in noise
                 .into_iter()
                 .filter(|byte| *byte < 248)
@@ -63,7 +63,7 @@ impl KeyForm {
         Ok(Secret::new(text))
     }
 
-    /// The key that follows from a text. The text must be as secret as the key.
+    /// The key that is derived from a text. The text must be as secret as the key.
     pub fn derive(&self, text: &str) -> Secret {
         let digits = (0_u64..)
             .flat_map(|number| *Digest::of(&format!("{number} {text}")).as_bytes())
@@ -76,17 +76,17 @@ impl KeyForm {
         Secret::new(key)
     }
 
-    /// Whether to look up a text. Constant cost, so clients cannot exhaust the CPU with it.
+    /// Whether a text should be looked up. The cost is bounded, so clients cannot exhaust the CPU.
     pub fn fits(&self, text: &str) -> bool {
         self.is_ours(text) || (self.accept_imported && is_importable(text))
     }
 
-    /// Whether a text has the form of keys created here.
+    /// Whether a text has the form of keys that this installation creates.
     pub fn is_ours(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&self.lead) else {
             return false;
         };
-        // Without a branch per byte, so that the compiler vectorizes it.
+        // There is no branch per byte, so that the compiler can vectorize the loop.
         let is_base62 = |text: &str| {
             text.bytes()
                 .fold(true, |all, byte| all & byte.is_ascii_alphanumeric())
@@ -98,12 +98,12 @@ impl KeyForm {
             .is_some_and(|(body, check)| checksum(body) == *check.as_bytes())
     }
 
-    /// Whether a text contains a key of that form.
+    /// Whether a text contains a key of this form.
     pub fn is_within(&self, text: &str) -> bool {
         self.find_in(text.as_bytes()).next().is_some()
     }
 
-    /// The keys of that form in a text of any encoding, each with its position.
+    /// The keys of this form in a text of any encoding, each with its position.
     pub fn find_in<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t str)> {
         let parts = text.windows(self.length()).enumerate();
         parts
@@ -114,7 +114,7 @@ impl KeyForm {
             })
     }
 
-    /// The length of keys of that form in bytes.
+    /// The length of keys of this form in bytes.
     pub const fn length(&self) -> usize {
         self.lead.len() + RANDOM + CHECK
     }
@@ -136,7 +136,7 @@ fn checksum(body: &str) -> [u8; CHECK] {
 
 /// The first characters of a key, which may be shown and logged.
 pub fn shown_prefix(key: &str) -> &str {
-    // Of a short key, at most half is shown.
+    // At most half of a short key is shown.
     let shown = SHOWN_CHARACTERS.min(key.len() / 2);
     key.get(..shown).unwrap_or("")
 }

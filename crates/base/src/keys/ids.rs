@@ -33,19 +33,19 @@ pub struct OwnerId(u64);
 pub struct BadOwnerId;
 
 impl ApplicationId {
-    /// Creates an id from the operating system's randomness.
+    /// Creates an id with the operating system's random generator.
     pub fn mint() -> Result<Self, getrandom::Error> {
         getrandom::u64().map(Self)
     }
 
-    /// The number inside.
+    /// The id as a number.
     pub const fn number(self) -> u64 {
         self.0
     }
 }
 
 impl OwnerId {
-    /// Creates an id from the operating system's randomness.
+    /// Creates an id with the operating system's random generator.
     pub fn mint() -> Result<Self, getrandom::Error> {
         getrandom::u64().map(Self)
     }
@@ -128,7 +128,7 @@ fn read_id(prefix: &str, text: &str) -> Option<u64> {
     })
 }
 
-/// The value of a digit of [`BASE62`]. Computed instead of searched: a start reads a million ids.
+/// The value of a digit of [`BASE62`]. It is computed, not searched, because a million ids may be read at a start.
 const fn value(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),

@@ -1,6 +1,6 @@
-//! API keys: the format of a key and its digest; and the texts that describe an application.
+//! API keys (the format of a key and its digest), and the texts that describe an application.
 //!
-//! Pure. Keys are stored in `store` and looked up in `gateway::stages::authenticate`.
+//! The code is pure. Keys are stored in `store` and looked up in `gateway::stages::authenticate`.
 
 mod digest;
 mod form;

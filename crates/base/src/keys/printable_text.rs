@@ -1,4 +1,4 @@
-//! Checks of texts that people enter: of an application, of the status page, of mail.
+//! Checks of texts that people enter: about applications, for the status page, and for mail.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ const MAX_MESSAGE: usize = 4_000;
 /// The reason why a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFlaw {
-    /// It is empty, blank or too long.
+    /// The text is empty, blank or too long.
     Length,
-    /// It has a character that is invisible at its position.
+    /// The text has a character that is invisible at its position.
     Character(char),
 }
 
@@ -80,7 +80,7 @@ pub fn checked_message(message: &str) -> Result<String, BadText> {
 }
 
 /// Whether a character can make a text look like another text: control characters, invisible characters and characters
-/// that change the writing direction. Joiners and variation selectors are not among them.
+/// that change the writing direction. Joiners and variation selectors are not included.
 fn is_misleading(character: char) -> bool {
     let is_unseen = matches!(
         character,
@@ -92,7 +92,8 @@ fn is_misleading(character: char) -> bool {
     character.is_control() || is_unseen
 }
 
-/// Whether it selects a variant of the character before it. Two names that differ only in it can look the same.
+/// Whether a character selects a variant of the previous character. Two names that differ only in such a character can
+/// look the same.
 const fn is_variation_selector(character: char) -> bool {
     matches!(
         character,
@@ -100,8 +101,8 @@ const fn is_variation_selector(character: char) -> bool {
     )
 }
 
-/// The first character that is misleading at its position. A joiner is needed between letters of some scripts and between
-/// emojis, and the selector U+FE0F is part of many emojis. Elsewhere they are invisible.
+/// The first character that is misleading at its position. A joiner is needed between letters of some scripts and
+/// between emojis, and the selector U+FE0F is part of many emojis. Elsewhere these characters are invisible.
 fn misplaced_character(text: &str) -> Option<char> {
     let is_joiner = |character| matches!(character, '\u{200C}' | '\u{200D}');
     let is_letter = |beside: Option<char>| {

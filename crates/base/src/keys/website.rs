@@ -1,35 +1,35 @@
-//! The website of an application, and the rules for addresses that are stored. Pages show it as a link, so it must not
-//! run a script.
+//! The website of an application, and the rules for URLs that are stored. Pages show the website as a link, so it must
+//! not be able to run a script.
 
-/// Maximum length of an address, in bytes.
+/// Maximum length of a URL, in bytes.
 const MAX_LENGTH: usize = 200;
 
-/// The reason why an address is not stored as a website.
+/// The reason why a URL is not stored as a website.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWebsite {
-    /// It is too long.
+    /// The URL is too long.
     #[error("must have at most {MAX_LENGTH} characters")]
     TooLong,
-    /// It contains a character that does not belong in an address.
+    /// The URL contains a character that is not allowed in URLs.
     #[error(
         "must be ASCII without spaces, quotes, brackets and backslashes; encode them as %20, %22 and so on"
     )]
     Characters,
-    /// It has another scheme.
+    /// The scheme is not http or https.
     #[error("must begin with https:// or http://")]
     Scheme,
-    /// It has no host, or an invalid one.
+    /// The host is missing or invalid.
     #[error("must have a host, such as https://example.org/")]
     Host,
-    /// Its port is invalid.
+    /// The port is invalid.
     #[error("must have a port from 1 to 65535, or none")]
     Port,
-    /// It has a user name.
+    /// The URL has a user name.
     #[error("must not have a user name; remove it with its @")]
     UserName,
 }
 
-/// Checks that a text is an absolute address of a website that is short enough to be stored.
+/// Checks that a text is an absolute URL of a website that is short enough to be stored.
 pub fn check_website(text: &str) -> Result<(), BadWebsite> {
     if text.len() > MAX_LENGTH {
         Err(BadWebsite::TooLong)
@@ -38,7 +38,7 @@ pub fn check_website(text: &str) -> Result<(), BadWebsite> {
     }
 }
 
-/// Checks that a text is an absolute address, of any length.
+/// Checks that a text is an absolute URL of any length.
 pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte);
     if text.bytes().any(is_odd) {
@@ -73,7 +73,7 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     }
 }
 
-/// Whether a text is a name or an address; an IPv6 address is in brackets.
+/// Whether a text is a host name or an IP address. An IPv6 address must be in brackets.
 fn is_host(host: &str) -> bool {
     if let Some(inside) = host
         .strip_prefix('[')

@@ -1,7 +1,8 @@
 //! The token bucket: capacity L, refilled at L tokens a minute.
 //!
-//! Its whole state is one instant: when it will be full. So a missing bucket equals a full one, and dropping a full
-//! bucket loses nothing. Measured in monotonic time: steps of the wall clock neither freeze nor refill it.
+//! The whole state is the time when the bucket will be full. A missing bucket is therefore equal to a full one, and
+//! dropping a full bucket loses nothing. The time is monotonic, so steps of the wall clock neither freeze nor refill a
+//! bucket.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ const MINUTE: u64 = 60_000_000_000;
 /// Millionths of a token per token.
 pub(super) const TOKEN: i64 = 1_000_000;
 
-/// A token bucket. The default one is full.
+/// A token bucket. By default it is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
     full_at: Mono,
@@ -22,13 +23,13 @@ pub struct TokenBucket {
 pub struct BucketLevel {
     /// Whole tokens.
     pub tokens: u32,
-    /// Time until it is full.
+    /// Time until the bucket is full.
     pub full_in: Duration,
-    /// Time until the next whole token; zero if there is one.
+    /// Time until the next whole token; zero if a token is available.
     pub token_in: Duration,
 }
 
-/// Nanoseconds per token. Rounded up, so that rounding never grants more.
+/// Nanoseconds per token. Rounded up, so that rounding never grants additional tokens.
 fn interval(capacity: u32) -> u64 {
     MINUTE.div_ceil(u64::from(capacity.max(1)))
 }
@@ -41,12 +42,12 @@ impl TokenBucket {
         }
     }
 
-    /// Its state as a number, for an atomic.
+    /// The state as a number, for an atomic.
     pub const fn to_nanos(self) -> u64 {
         self.full_at.nanos()
     }
 
-    /// Takes a token. `None` if there is none; then nothing changes.
+    /// Takes a token. `None` if no token is available.
     pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
         let step = interval(capacity);
         let missing = self.missing(now) + step;
@@ -55,7 +56,7 @@ impl TokenBucket {
         })
     }
 
-    /// Takes several tokens, or none. The error is the time until there are as many.
+    /// Takes several tokens, or none. The error is the time until enough tokens are available.
     pub fn take_several(self, tokens: u32, capacity: u32, now: Mono) -> Result<Self, Duration> {
         let step = interval(capacity);
         let missing = self.missing(now) + step * u64::from(tokens);
@@ -94,7 +95,7 @@ impl TokenBucket {
         }
     }
 
-    /// Changes the capacity: as many tokens are missing as before, up to the new capacity.
+    /// Changes the capacity. The number of missing tokens stays the same, up to the new capacity.
     pub fn rebase(self, from: u32, to: u32, now: Mono) -> Self {
         if from == to {
             return self;
@@ -112,7 +113,7 @@ impl TokenBucket {
     /// A bucket that holds this many millionths of a token.
     pub(super) fn holding(micro_tokens: i64, capacity: u32, now: Mono) -> Self {
         let missing = (i64::from(capacity) * TOKEN).saturating_sub(micro_tokens);
-        // Rounded up, so that rounding never grants more.
+        // Rounded up, so that rounding never grants additional tokens.
         let missing = u128::try_from(missing).unwrap_or(0) * u128::from(interval(capacity));
         let nanos =
             u64::try_from(missing.div_ceil(TOKEN.unsigned_abs().into())).unwrap_or(u64::MAX);
@@ -121,7 +122,7 @@ impl TokenBucket {
         }
     }
 
-    /// Whether it is full and can be dropped.
+    /// Whether the bucket is full and can be dropped.
     pub fn is_full(self, now: Mono) -> bool {
         self.full_at <= now
     }

@@ -1,29 +1,30 @@
-//! The rules of the ledger: units of one application's day, granted to nodes and returned by them. They count in all
-//! windows that contain the day: in the day itself, and in those of the other calendar limits.
+//! The rules of the ledger. Units of an application's day are granted to nodes and returned by them. They count in all
+//! windows that contain the day: the day itself and the windows of the other calendar limits.
 //!
-//! A node is one process, from its start to its end. All of its numbers are totals of the day that only grow, and every
-//! report carries the totals that the node knows and the totals that it wants. So a report that is repeated, delayed or
-//! reordered changes nothing twice:
+//! A node is one process, from its start to its end. All of its numbers are totals of the day that only grow. Every
+//! report contains the totals that the node knows and the totals that it requests. A repeated, delayed or reordered
+//! report therefore has no effect a second time:
 //!
-//! 1. A node spends at most `granted − returned` as it knows them, and returns a unit only after deciding never to
-//!    spend it.
-//! 2. After every commit, the total of a window is the sum of `granted − returned` of all nodes on its days, and never above
-//!    the largest quota of the window.
-//! 3. So all nodes together spend at most that quota. No clock, no failure detection and no reclaiming is involved.
-//! 4. A grant fits into every window. So a unit is taken in all of them or in none.
+//! 1. A node spends at most the difference `granted − returned` that it knows, and returns a unit only after it has
+//!    decided never to spend it.
+//! 2. After every commit, the total of a window is the sum of `granted − returned` of all nodes on its days, and never
+//!    exceeds the largest quota of the window.
+//! 3. Therefore all nodes together spend at most that quota. This does not depend on clocks, failure detection or
+//!    reclaiming.
+//! 4. A grant fits into every window, so a unit is taken in all windows or in none.
 //!
-//! A ledger that lost commits, after a failover or a restore, learns the totals again from the reports: it takes the
-//! larger of its own and the reported ones.
+//! If the ledger has lost commits in a failover or restore, it recovers the totals from the reports: it takes the
+//! larger of the stored and the reported totals.
 //!
-//! Pure. An engine locks the totals of all windows, in the same order in all transactions, applies reports, and commits all
-//! rows in one transaction.
+//! The code is pure. An engine locks the totals of all windows in the same order in all transactions, applies reports,
+//! and commits all rows in one transaction.
 
 /// Totals of one node for an application's day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeTotals {
     /// Units granted to the node.
     pub granted: u32,
-    /// Units returned by it.
+    /// Units returned by the node.
     pub returned: u32,
 }
 
@@ -39,7 +40,7 @@ pub struct DayTotals {
 pub struct WindowTotals {
     /// Units granted and not returned.
     pub granted: u64,
-    /// The quota in force; `None` if the window is counted only.
+    /// The quota in force; `None` if the window is only counted.
     pub quota: Option<u32>,
 }
 
@@ -48,15 +49,15 @@ pub struct WindowTotals {
 pub struct NodeReport {
     /// The totals as the node knows them.
     pub known: NodeTotals,
-    /// The requested total of granted units. At most `known.granted` requests none.
+    /// The requested total of granted units. A total of at most `known.granted` requests no units.
     pub granted: u32,
-    /// The quota in force. Grants never raise the day's total above it.
+    /// The quota in force. Grants never raise the day's total above this quota.
     pub quota: u32,
 }
 
 impl NodeReport {
-    /// The report of a node that `owes` units, if this many units may still be granted in other windows: beyond what it owes
-    /// it leases at most a quarter of them, and at least one.
+    /// The report of a node that `owes` units, if `unleased` units may still be granted in other windows. In addition
+    /// to the owed units, it leases at most a quarter of the unleased units, but at least one.
     #[must_use]
     pub fn within(self, owes: u32, unleased: u32) -> Self {
         let most = owes.saturating_add((unleased / 4).max(1));
@@ -69,7 +70,7 @@ impl NodeReport {
 }
 
 impl NodeTotals {
-    /// The larger of both, number by number.
+    /// The larger of the two values of each total.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         Self {
@@ -83,7 +84,7 @@ impl NodeTotals {
         self.granted.saturating_sub(self.returned)
     }
 
-    /// Applies a report of this node to its totals, and to those of the windows that contain its day.
+    /// Applies a report of this node to its totals, and to the totals of the windows that contain its day.
     #[must_use]
     pub fn apply(self, report: &NodeReport, windows: &mut [WindowTotals]) -> Self {
         let known = self.merged(report.known);
@@ -104,7 +105,7 @@ impl NodeTotals {
 }
 
 impl DayTotals {
-    /// Applies a report to these totals and to those of its node, if there are no other windows.
+    /// Applies a report to these totals and to the totals of its node, if there are no other windows.
     #[must_use]
     pub fn apply(self, node: NodeTotals, report: &NodeReport) -> (Self, NodeTotals) {
         let day = WindowTotals {
@@ -126,14 +127,14 @@ impl WindowTotals {
         })
     }
 
-    /// Replaces one node's `before` by `after`.
+    /// Replaces the totals `before` of a node with `after`.
     fn replace(&mut self, before: NodeTotals, after: NodeTotals) {
         let others = self.granted.saturating_sub(before.held().into());
         self.granted = others.saturating_add(after.held().into());
     }
 }
 
-/// `from`, raised to `to` as far as `room` allows.
+/// `from` raised towards `to`, by at most `room`.
 fn raised(from: u32, to: u32, room: u64) -> u32 {
     let more = u64::from(to.saturating_sub(from)).min(room);
     from.saturating_add(u32::try_from(more).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! Admission: one decision that takes a minute token *and* holds a day unit, or nothing.
+//! Admission: a single decision that takes a minute token *and* holds a day unit, or takes neither.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::table::LimitRule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountBalance {
     minute: TokenBucket,
-    /// The capacity when `minute` was last used; another capacity re-bases it.
+    /// The capacity when `minute` was last used. If the capacity changes, the bucket is rebased.
     minute_capacity: u32,
     guard: TokenBucket,
     /// The units of the day.
@@ -30,26 +30,28 @@ pub enum AdmissionVerdict {
         /// Whether to lease more units now.
         runs_low: bool,
     },
-    /// A token is taken and this rule leaves no unit: the request may only revalidate the caller's copy.
+    /// A token is taken. This rule leaves no unit, so the request may only revalidate the caller's copy.
     RevalidateOnly(LimitRule),
-    /// A token is taken; no unit, ledger unreachable, no grace left: the request may only revalidate the caller's copy.
+    /// A token is taken. The ledger is unreachable, and no unit or grace is left, so the request may only revalidate
+    /// the caller's copy.
     RevalidateWithoutUnits,
-    /// Nothing is taken: this rule is exhausted.
+    /// Nothing is taken, because this rule is exhausted.
     Refused(LimitRule),
-    /// Nothing is taken: units must be leased first.
+    /// Nothing is taken, because units must be leased first.
     LeaseFirst,
     /// A token is taken, and an unleased unit of `day` is held because the ledger is unreachable.
     OnGrace {
         /// The day of the unit.
         day: Day,
     },
-    /// Nothing is taken: ledger unreachable, and units must be reserved before they are owed.
+    /// Nothing is taken. The ledger is unreachable, and units must be reserved before they are owed.
     ReserveFirst,
-    /// Nothing is taken: no unit, ledger unreachable, no grace left.
+    /// Nothing is taken. The ledger is unreachable, and no unit or grace is left.
     NoUnits,
-    /// Nothing is taken: ledger unreachable, and this gateway has no token of the minute, but the limit is not used up.
+    /// Nothing is taken. The ledger is unreachable and this gateway has no token of the minute, but the limit is not
+    /// used up.
     NoToken {
-        /// Time until its next token.
+        /// Time until the gateway's next token.
         wait: Duration,
     },
 }
@@ -57,19 +59,19 @@ pub enum AdmissionVerdict {
 /// Whether more units can be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAvailability {
-    /// Yes, as far as known.
+    /// The ledger is reachable, as far as is known.
     Reachable,
-    /// No: the ledger is unreachable or cannot write.
+    /// The ledger is unreachable or cannot write.
     Unreachable {
-        /// Units that may be owed to it.
+        /// Units that may be owed to the ledger.
         grace: u32,
-        /// From when on no gateway uses more than its part of a minute limit.
+        /// The time from which each gateway uses only its part of a minute limit.
         since: Mono,
     },
 }
 
 impl AccountBalance {
-    /// A new balance; of its use only the units granted for `day` are known.
+    /// A new balance. Of earlier use, only the units granted for `day` are known.
     pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
         Self {
             minute: TokenBucket::default(),
@@ -79,7 +81,7 @@ impl AccountBalance {
         }
     }
 
-    /// The balance at `now` under `limits`: with the current day and the minute re-based.
+    /// The balance at `now` under `limits`, with the current day and the rebased minute.
     fn current(self, limits: &Limits, now: Now) -> Self {
         Self {
             minute: self
@@ -102,14 +104,14 @@ impl AccountBalance {
     ) -> (Self, AdmissionVerdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.remaining(limits.day) == 0;
-        // If nothing is taken, only the day changes: re-basing an unused minute to a smaller tier would lose what was
-        // used under a larger one.
+        // If nothing is taken, only the day changes. If an unused minute were rebased to a smaller tier, the use under
+        // a larger tier would be lost.
         let untouched = Self {
             day: before.day,
             ..self
         };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
-            // The day is named, because the caller has to wait longer for it.
+            // The day is reported, because the caller has to wait longer for it.
             let rule = if day_is_spent {
                 LimitRule::Day
             } else {
@@ -153,7 +155,7 @@ impl AccountBalance {
         }
     }
 
-    /// Returns the minute token of a request that was admitted and cost nothing.
+    /// Returns the minute token of a request that was admitted but cost nothing.
     pub fn give_back_token(self) -> Self {
         Self {
             minute: self.minute.give_back(self.minute_capacity),
@@ -161,7 +163,7 @@ impl AccountBalance {
         }
     }
 
-    /// Takes a token of the guard. `None` if there is none.
+    /// Takes a token of the guard. `None` if no token is available.
     pub fn take_guard(self, limits: &Limits, now: Now) -> Option<Self> {
         self.guard
             .take(limits.guard, now.mono)
@@ -202,7 +204,7 @@ impl AccountBalance {
         }
     }
 
-    /// Whether it equals a new balance, so that dropping it loses nothing.
+    /// Whether the balance equals a new balance, so that dropping it loses nothing.
     pub fn can_be_dropped(self, now: Now) -> bool {
         self.minute.is_full(now.mono)
             && self.guard.is_full(now.mono)
@@ -218,7 +220,7 @@ pub(super) fn bucket_status(
     now: Now,
 ) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
-    // Reported in whole seconds, so rounded up: never too early.
+    // The time is reported in whole seconds, and rounded up so that it is never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();
     LimitStatus {
         rule,
@@ -270,12 +272,12 @@ mod tests {
         since: Mono::from_nanos(0),
     };
 
-    /// Admits a request at noon, with the ledger.
+    /// Admits a request at noon, with a reachable ledger.
     fn admitted(balance: AccountBalance, limits: &Limits) -> (AccountBalance, AdmissionVerdict) {
         balance.admit(limits, noon(), false, LeaseAvailability::Reachable)
     }
 
-    /// Admits a conditional request at noon, with the ledger.
+    /// Admits a conditional request at noon, with a reachable ledger.
     fn looked(balance: AccountBalance, limits: &Limits) -> (AccountBalance, AdmissionVerdict) {
         balance.admit(limits, noon(), true, LeaseAvailability::Reachable)
     }

@@ -1,9 +1,9 @@
-//! Searches random schedules for one that shows a known bug.
+//! Searches random schedules for one that reveals a known bug.
 
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
-/// Whether one of this many schedules breaks a rule. They are the same in each run.
+/// Whether one of this many schedules breaks a rule. The schedules are the same in each run.
 pub(super) fn is_found<S: Strategy>(
     schedules: &S,
     most: u32,
@@ -13,7 +13,7 @@ pub(super) fn is_found<S: Strategy>(
     (0..most).any(|_| breaks_rule(schedules.new_tree(&mut runner).unwrap().current()))
 }
 
-/// Takes a message from those in flight, or with `again` a copy of it.
+/// Takes one of the messages in flight, or, with `again`, a copy of it.
 pub(super) fn pick<T: Clone>(from: &mut Vec<T>, which: usize, again: bool) -> Option<T> {
     let index = which.checked_rem(from.len())?;
     Some(if again {

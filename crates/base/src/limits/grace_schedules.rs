@@ -1,9 +1,9 @@
-//! Random schedules of gateways and their data directories on one day: outages of the ledger, requests, ends and kills,
-//! restarts with and without the ledger, copied data directories and restored backups, changes of the quota and of the number
-//! of gateways. All processes together never owe more than one hundredth of the largest quota, and never deliver more than
-//! that beyond it.
+//! Random schedules of gateways and their data directories on one day: outages of the ledger, requests, shutdowns and
+//! kills, restarts with and without the ledger, copied data directories and restored backups, and changes of the quota
+//! and of the number of gateways. All processes together must never owe more than one hundredth of the largest quota,
+//! and must never deliver more than one hundredth beyond it.
 //!
-//! The same schedules run against rules with known bugs, and must find each of them.
+//! The same schedules run against rules with known bugs, and must find each bug.
 
 use std::collections::BTreeMap;
 
@@ -26,18 +26,18 @@ const TODAY: Day = Day::from_number(20_000);
 enum GraceStep {
     Start(usize),
     Request(usize, u32),
-    /// The ledger answers: owed units are charged.
+    /// The ledger is reached, and owed units are charged.
     Contact(usize),
-    /// The share is confirmed, or a free one is taken.
+    /// The share is confirmed, or a free share is taken.
     Claim(usize),
     /// An unused account is read from the ledger again.
     Load(usize),
     Stop(usize),
     Kill(usize),
     Outage(bool),
-    /// The data directory is copied elsewhere.
+    /// The data directory is backed up.
     BackUp(usize),
-    /// The newest backup, which may be of another directory, is copied over this one.
+    /// The newest backup, which may be of another directory, is restored to this directory.
     Restore(usize),
     Quota(u32),
     Gateways(u32),
@@ -70,13 +70,13 @@ enum GraceRules {
     CopiesContinue,
     /// Bug: units are spent before they are reserved in the file.
     SpendsFirst,
-    /// Bug: a clean end returns a share on which units are owed.
+    /// Bug: a clean shutdown returns a share on which units are owed.
     ReturnsOwing,
     /// Bug: the share of a killed process is free.
     Reclaim,
-    /// Bug: each gateway divides by its own number of gateways.
+    /// Bug: each gateway divides by the number of gateways in its own settings.
     OwnNumber,
-    /// Bug: units of earlier processes are forgotten when they are charged, which may be beyond the quota.
+    /// Bug: units of earlier processes are forgotten when they are charged, even if the charge exceeds the quota.
     ForgetsCharged,
 }
 
@@ -92,7 +92,8 @@ struct ModelShare {
 struct ModelFile {
     is_copy: bool,
     share: Option<ModelShare>,
-    /// Totals and owed units, by process, with the quota. Those of earlier processes remain if they are charged beyond it.
+    /// Totals, owed units and the quota, by process. Entries of earlier processes remain if they are charged beyond the
+    /// quota.
     owed: BTreeMap<u64, (u32, u32, u32)>,
 }
 
@@ -148,7 +149,7 @@ impl GraceFleet {
             GraceStep::Start(at) if self.processes[at].is_none() => self.start(at),
             GraceStep::Request(at, requests) => {
                 let mut spent = None;
-                // Once one is refused, the others are too.
+                // Once one request is refused, the others are too.
                 for _ in 0..requests {
                     self.with(at, Self::request);
                     let now = self.processes[at]
@@ -401,7 +402,8 @@ proptest! {
     }
 }
 
-/// Whether one of this many schedules shows that these rules are wrong, and the most units that were owed in one.
+/// Whether one of this many schedules shows that these rules are wrong, and the maximum number of units owed in a
+/// schedule.
 fn found(rules: GraceRules, schedules: u32) -> (bool, u64) {
     let steps = prop::collection::vec(step(), 1..200);
     let mut most = 0;

@@ -1,42 +1,44 @@
-//! Numbered shares of a day's grace: which gateway holds one, and what an application may owe on it.
+//! Numbered shares of a day's grace: which gateway holds a share, and how many units an application may owe on it.
 //!
-//! While the ledger is unreachable, applications of paid tiers are delivered units that are charged later: in total one
-//! hundredth of their day. The gateways divide it before an outage, once for all applications. A gateway registers for one of
-//! N shares of the day, and N is fixed by the first one. On share k an application may owe ⌊(⌊Q/100⌋ + N − 1 − k) / N⌋ units,
-//! which grows with Q and adds up to ⌊Q/100⌋. So without any coordination all gateways together never exceed one hundredth
-//! of the largest quota of the day.
+//! While the ledger is unreachable, applications of paid tiers get units that are charged later, in total one hundredth
+//! of their daily quota Q. The gateways divide this grace before an outage, once for all applications. A gateway
+//! registers for one of N shares of the day. The first gateway determines N. On share k, an application may owe
+//! ⌊(⌊Q/100⌋ + N − 1 − k) / N⌋ units. This number grows with Q, and the sum over all shares is ⌊Q/100⌋. All gateways
+//! together therefore never exceed one hundredth of the largest quota of the day, without any coordination.
 //!
-//! A share has one holder at a time. It is free again only after a holder without uncharged units has returned it. The next
-//! process on the same data directory may continue it, with the holder's token: it knows the units that were reserved before
-//! they were spent.
+//! A share has one holder at a time. It is free again only after a holder without uncharged units has returned it. The
+//! next process with the same data directory may continue the share with the holder's token, because it knows all
+//! reserved units, and units are reserved before they are spent.
 //!
-//! Pure. An engine locks the rows of the day, applies one claim, and stores the row in the same transaction.
+//! The code is pure. An engine locks the rows of the day, applies one claim, and stores the row in the same
+//! transaction.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Day;
 
-/// Units are reserved in blocks of this part of what an application may owe on a share.
+/// Units are reserved in blocks. A share's maximum for an application is divided into this many blocks.
 const BLOCKS: u32 = 8;
 
 /// One of the numbered shares of a day's grace.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct GraceShare {
-    /// Its number, from 0.
+    /// The number of the share, from 0.
     pub number: u32,
     /// The number of shares of the day.
     pub shares: u32,
 }
 
 impl GraceShare {
-    /// Units that an application with this much grace on all shares may owe on this one.
+    /// Units that an application may owe on this share, if it may owe `grace` units on all shares together.
     pub fn part(self, grace: u32) -> u32 {
         let shares = self.shares.max(1);
         grace / shares + u32::from(self.number < grace % shares)
     }
 }
 
-/// Number of units that are reserved together by an application that may owe `part`. A crash loses at most as many.
+/// Number of units that are reserved together if an application may owe `part` units. A crash loses at most this many
+/// units.
 pub(super) fn grace_block(part: u32) -> u32 {
     (part / BLOCKS).max(1)
 }
@@ -46,15 +48,15 @@ pub(super) fn grace_block(part: u32) -> u32 {
 pub struct GraceHolder {
     /// The share.
     pub share: GraceShare,
-    /// Identifies the holder and the processes that continue it.
+    /// Identifies the holder and the processes that continue its share.
     pub token: u64,
-    /// Number of the process among them.
+    /// Number of the process among these processes.
     pub life: u32,
     /// The process.
     pub node: u64,
 }
 
-/// A request for a share of a day, or for the confirmation of the one that is held.
+/// A request for a share of a day, or for the confirmation of a held share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraceClaim {
     /// The day.
@@ -63,17 +65,17 @@ pub struct GraceClaim {
     pub gateways: u32,
     /// The share that the process holds.
     pub held: Option<GraceShare>,
-    /// The holder's token. A new one unless a share is held.
+    /// The holder's token; a new token if no share is held.
     pub token: u64,
-    /// Number of the process among those that continue the holder.
+    /// Number of the process among those that continue the share.
     pub life: u32,
     /// The process.
     pub node: u64,
 }
 
 impl GraceClaim {
-    /// The row to store among `holders`, the rows of the day. `None` if no share is free, or if another process holds the
-    /// share of this one: then it must not be used any more.
+    /// The row to store, given `holders`, the rows of the day. `None` if no share is free, or if another process holds
+    /// this process's share, which must then no longer be used.
     pub fn applied_to(&self, holders: &[GraceHolder]) -> Option<GraceHolder> {
         let own = |share| GraceHolder {
             share,
@@ -82,7 +84,7 @@ impl GraceClaim {
             node: self.node,
         };
         if let Some(found) = holders.iter().find(|holder| holder.token == self.token) {
-            // A copy of the data directory continues an earlier process than the last one.
+            // A process on a copy of the data directory does not continue the last process but an earlier one.
             let is_next = found.life < self.life || found.node == self.node;
             let is_same = self.held.is_none_or(|held| held == found.share);
             return (is_next && is_same).then(|| own(found.share));
@@ -92,7 +94,7 @@ impl GraceClaim {
             .map_or(self.gateways.max(1), |holder| holder.share.shares);
         let is_free = |number: u32| holders.iter().all(|holder| holder.share.number != number);
         match self.held {
-            // The ledger lost the row in a failover.
+            // The ledger has lost the row in a failover.
             Some(held) => {
                 let fits = holders.is_empty() || held.shares == shares;
                 (fits && is_free(held.number)).then(|| own(held))

@@ -1,15 +1,15 @@
-//! The daily balance of one application in one process: units leased from the ledger, held by requests in flight,
-//! spent on delivered data. Reserve, then spend: units that were not leased cannot be spent, so no crash creates
-//! units. Units leased and unspent at a crash are lost to the caller, never doubled, and are never more than one
-//! lease: leasing fills the balance up to one lease. Leases start at one unit and double with use, so a process that
-//! crashes after a few requests loses a few units.
+//! The daily balance of one application in one process: units leased from the ledger, held by requests in flight, and
+//! spent on delivered data. Units are leased before they are spent, so no crash creates units. In a crash, leased and
+//! unspent units are lost to the caller, but never counted twice. They are never more than one lease, because leasing
+//! fills the balance only up to one lease. Leases start at one unit and double with use, so a process that crashes
+//! after a few requests loses only a few units.
 //!
-//! The one exception is grace, for the time when the ledger is unreachable. Units are spent before they are leased, and owed
-//! to the ledger until it is reachable. They never exceed the quota as this process knows it, nor what the application
-//! may owe on this gateway's share (`grace_share`), and are reserved durably first.
+//! The one exception is grace while the ledger is unreachable. Units are then spent before they are leased, and are
+//! owed to the ledger until it is reachable. They never exceed the quota that this process knows or the number of units
+//! that the application may owe on this gateway's share (`grace_share`), and are durably reserved first.
 //!
-//! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
-//! closed day.
+//! The code is pure. A lease is valid only for its day. The day only moves forward: if the wall clock is set back, a
+//! closed day is not reopened.
 
 #[cfg(test)]
 #[path = "tests_of_lease.rs"]
@@ -19,8 +19,8 @@ use crate::clock::Day;
 use crate::limits::day_ledger::{DayTotals, NodeReport, NodeTotals};
 use crate::limits::grace_share::grace_block;
 
-/// Units leased of a day before it begins, unless the largest lease is smaller.
-// The first requests of the day need not wait, and a crash loses few units.
+/// Number of units that are leased before a day begins, unless the largest lease is smaller.
+// The first requests of the day do not have to wait, and a crash loses few units.
 const FIRST_LEASE: u32 = 8;
 
 /// An application's day in this process.
@@ -29,19 +29,19 @@ pub struct DayBalance {
     day: Day,
     /// Total of units granted by the ledger to this process.
     granted: u32,
-    /// Total of units returned by it.
+    /// Total of units returned by this process.
     returned: u32,
     spent: u32,
     held: u32,
-    /// The total that is durably recorded as granted: units in use never exceed it without a lease.
+    /// The total that is durably recorded as granted. Units in use never exceed this total without a lease.
     reserved: u32,
-    /// Granted by the ledger to other nodes and earlier processes. Together with leased units never more than a
-    /// quota.
+    /// Units granted by the ledger to other nodes and earlier processes. Together with leased units, they never exceed
+    /// a quota.
     elsewhere: u32,
 }
 
 impl DayBalance {
-    /// The balance at start: nothing leased, `granted` units given to earlier processes or other nodes.
+    /// The balance at the start. Nothing is leased, and earlier processes or other nodes have `granted` units.
     pub fn opened(day: Day, granted: u64) -> Self {
         Self {
             day,
@@ -50,12 +50,12 @@ impl DayBalance {
         }
     }
 
-    /// Its day.
+    /// The day of the balance.
     pub const fn day(self) -> Day {
         self.day
     }
 
-    /// The balance of `today`: this one, or a new one if the day changed.
+    /// The balance of `today`: this balance, or a new one if the day has changed.
     pub fn on(self, today: Day) -> Self {
         if today > self.day {
             Self::opened(today, 0)
@@ -66,7 +66,7 @@ impl DayBalance {
 
     /// Units that can be held now.
     pub fn available(self, quota: u32) -> u32 {
-        // A quota lowered during the day also limits units leased before.
+        // A quota that was lowered during the day also limits units that were leased before.
         self.idle().min(self.remaining(quota))
     }
 
@@ -75,12 +75,13 @@ impl DayBalance {
         quota.saturating_sub(self.elsewhere.saturating_add(self.leased()))
     }
 
-    /// Whether it is the use of other nodes that exhausts the quota, if it is exhausted. They may return units.
+    /// Whether this process alone uses less than the quota. If the quota is exhausted, other nodes then have units that
+    /// they may return.
     pub fn may_gain(self, quota: u32) -> bool {
         self.in_use() < quota
     }
 
-    /// Units left of the day, as reported to the caller.
+    /// Remaining units of the day, as reported to the caller.
     pub fn remaining(self, quota: u32) -> u32 {
         quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
     }
@@ -103,9 +104,9 @@ impl DayBalance {
         }
     }
 
-    /// The report that leases what is needed next.
+    /// The report that leases the units that are needed next.
     pub fn report(self, quota: u32) -> NodeReport {
-        // One unit, even if none is left as far as known: others may have returned some.
+        // At least one unit is requested even if none seems to be left, because other nodes may have returned some.
         let least = u32::from(self.idle() == 0 && self.may_gain(quota));
         let granted = self
             .granted
@@ -132,23 +133,23 @@ impl DayBalance {
         self.granted > 0
     }
 
-    /// Whether a unit was spent here.
+    /// Whether a unit was spent in this process.
     pub const fn is_used(self) -> bool {
         self.spent > 0
     }
 
-    /// Units spent here.
+    /// Units spent in this process.
     pub const fn spent(self) -> u32 {
         self.spent
     }
 
-    /// Units spent or held without a lease, which the ledger is owed.
+    /// Units that were spent or are held without a lease, and are owed to the ledger.
     pub fn owed(self) -> u32 {
         self.in_use().saturating_sub(self.leased())
     }
 
-    /// Number of units to lease next: owed units, plus what fills the balance up to one lease, requests in flight
-    /// included. With more requests in flight than that, one unit.
+    /// Number of units to lease next: owed units, plus units that fill the balance up to one lease, including requests
+    /// in flight. If more requests than that are in flight, one unit.
     pub fn units_to_lease(self, quota: u32) -> u32 {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
@@ -159,8 +160,8 @@ impl DayBalance {
             .min(self.unleased(quota))
     }
 
-    /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
-    /// unit all day, lease on demand.
+    /// Whether to lease more units now. This is the case at half a lease, so that requests do not have to wait. Small
+    /// quotas, whose lease is always a single unit, lease on demand.
     pub fn runs_low(self, quota: u32) -> bool {
         let is_low = self.idle() == 0 || self.unspent() <= self.one_lease(quota) / 2;
         largest_lease(quota) > 1 && is_low && self.units_to_lease(quota) > 0
@@ -174,12 +175,12 @@ impl DayBalance {
         })
     }
 
-    /// Whether one more unit may be owed, of `grace` that the application may owe here.
+    /// Whether another unit may be owed, if the application may owe `grace` units in this process.
     pub fn may_owe(self, quota: u32, grace: u32) -> bool {
         self.owed() < grace && self.remaining(quota) > 0
     }
 
-    /// Holds an unleased unit because the ledger is unreachable. `None` if it may not be owed, or is not reserved.
+    /// Holds an unleased unit because the ledger is unreachable. `None` if the unit may not be owed or is not reserved.
     pub fn hold_on_grace(self, quota: u32, grace: u32) -> Option<Self> {
         let may = self.may_owe(quota, grace) && self.has_reserved();
         may.then(|| Self {
@@ -188,23 +189,23 @@ impl DayBalance {
         })
     }
 
-    /// Whether one more unit is reserved than are owed.
+    /// Whether more units are reserved than owed.
     pub fn has_reserved(self) -> bool {
         self.granted.saturating_add(self.owed()) < self.reserved
     }
 
-    /// The total to record as granted before more units are owed, and the number of owed units in it.
+    /// The total to record as granted before more units are owed, and the number of owed units that it includes.
     pub fn to_reserve(self, grace: u32) -> (u32, u32) {
         let owed = self.owed().saturating_add(grace_block(grace)).min(grace);
         (self.granted.saturating_add(owed), owed)
     }
 
-    /// The total that is reserved.
+    /// The reserved total.
     pub const fn reserved(self) -> u32 {
         self.reserved
     }
 
-    /// Units are reserved: this total of `day` is recorded as granted.
+    /// Records `total` as the reserved total of `day`.
     pub fn reserve(self, day: Day, total: u32) -> Self {
         if day == self.day {
             Self {
@@ -216,7 +217,7 @@ impl DayBalance {
         }
     }
 
-    /// Nothing is reserved any more.
+    /// The balance without reserved units.
     pub fn without_reserve(self) -> Self {
         Self {
             reserved: 0,
@@ -224,7 +225,8 @@ impl DayBalance {
         }
     }
 
-    /// Settles a unit held on `day`: spent if `kept`, else available again. Units of an earlier day are ignored.
+    /// Settles a unit held on `day`. It is spent if `kept`, otherwise available again. Units of an earlier day are
+    /// ignored.
     pub fn settle(self, day: Day, kept: bool) -> Self {
         if day != self.day {
             return self;
@@ -236,11 +238,11 @@ impl DayBalance {
         }
     }
 
-    /// Applies the ledger's reply for `day`: the totals of this process, and the units granted to all.
+    /// Applies the ledger's reply for `day`: the totals of this process and the units granted to all processes.
     pub fn apply(self, day: Day, node: NodeTotals, total: u64) -> Self {
         let current = self.on(day);
         if day != current.day {
-            return current; // leased for a day that has ended: worthless
+            return current; // leased for a day that has ended
         }
         let NodeTotals {
             granted, returned, ..
@@ -250,7 +252,7 @@ impl DayBalance {
             returned,
             ..current
         };
-        // The reply may be older than a return of this process, which `total` then still contains.
+        // The reply may be older than a return by this process. `total` then still includes the returned units.
         let elsewhere = total.saturating_sub(u64::from(node.held()));
         Self {
             elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX),
@@ -258,7 +260,8 @@ impl DayBalance {
         }
     }
 
-    /// The balance after a ledger call, if the ledger has the totals that are known here and grants what is requested.
+    /// The balance after a ledger call, if the ledger has the totals that this process knows and grants all requested
+    /// units.
     pub fn leased_in_full(self, quota: u32) -> Self {
         let before = self.without_excess(quota);
         let known = DayTotals {
@@ -268,7 +271,8 @@ impl DayBalance {
         before.apply(self.day, node, total.granted)
     }
 
-    /// Takes out leased units neither spent nor held, and reports them. `None` if there are none.
+    /// Takes out leased units that are neither spent nor held. The report returns them to the ledger; `None` if there
+    /// are none.
     pub fn release(self) -> (Self, Option<NodeReport>) {
         let left = self.without_idle();
         let report = NodeReport {
@@ -278,7 +282,7 @@ impl DayBalance {
         (left, (self.idle() > 0).then_some(report))
     }
 
-    /// Without units neither spent nor held: its next report returns them.
+    /// The balance without units that are neither spent nor held. The next report returns these units.
     pub fn without_idle(self) -> Self {
         Self {
             returned: self.returned.saturating_add(self.idle()),
@@ -286,7 +290,8 @@ impl DayBalance {
         }
     }
 
-    /// Without idle units beyond the quota: its next report returns them. They were leased under a larger quota.
+    /// The balance without idle units beyond the quota, which were leased under a larger quota. The next report returns
+    /// these units.
     pub fn without_excess(self, quota: u32) -> Self {
         let excess = self.idle().saturating_sub(self.remaining(quota));
         Self {
@@ -295,7 +300,7 @@ impl DayBalance {
         }
     }
 
-    /// Charges units without a lease to the ledger: all units in use count as granted.
+    /// The report that charges units without a lease to the ledger. All units in use count as granted.
     pub fn charge(self) -> NodeReport {
         let known = NodeTotals {
             granted: self.granted.saturating_add(self.owed()),
@@ -307,12 +312,12 @@ impl DayBalance {
         }
     }
 
-    /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
+    /// Units known to be used: units spent in this process, and units granted to other nodes or earlier processes.
     pub const fn used(self) -> u32 {
         self.elsewhere.saturating_add(self.spent)
     }
 
-    /// Whether dropping it loses nothing: nothing was used, and the ledger has no totals of this process.
+    /// Whether the balance can be dropped without loss: nothing was used, and the ledger has no totals of this process.
     pub const fn can_be_dropped(self) -> bool {
         self.held == 0 && self.spent == 0 && !self.is_leased()
     }
@@ -321,7 +326,7 @@ impl DayBalance {
         self.spent.saturating_add(self.held)
     }
 
-    /// Leased and unspent: what a crash would lose.
+    /// Leased and unspent units, which a crash would lose.
     pub const fn unspent(self) -> u32 {
         self.leased().saturating_sub(self.spent)
     }
@@ -330,12 +335,14 @@ impl DayBalance {
         self.leased().saturating_sub(self.in_use())
     }
 
-    /// The current lease: as much as this process has used today, so that leases double, up to a full one.
+    /// The size of the current lease: as many units as this process has used today, so that leases double, up to a full
+    /// lease.
     fn one_lease(self, quota: u32) -> u32 {
         self.full_lease(quota).min(self.in_use().max(1))
     }
 
-    /// The largest lease now: one hundredth of the quota, at most a quarter of the rest, at least one.
+    /// The size of a full lease now: one hundredth of the quota, at most a quarter of the remaining units, but at least
+    /// one.
     fn full_lease(self, quota: u32) -> u32 {
         let left = self.unleased(quota).saturating_sub(self.owed());
         largest_lease(quota).min((left / 4).max(1))
@@ -344,7 +351,7 @@ impl DayBalance {
 
 #[cfg(any(test, feature = "lab"))]
 impl DayBalance {
-    /// Applies a grant of units, with the total of all nodes, and reserves units of grace beyond them.
+    /// Applies a grant of units with the total of all nodes, and reserves additional units of grace.
     pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
         let before = self.on(day).totals();
         let granted = before.granted + units;
@@ -353,8 +360,8 @@ impl DayBalance {
     }
 }
 
-/// The most that is ever leased and unspent, and so the most that a crash can lose unless more requests are in
-/// flight: one hundredth of the quota, at least one.
+/// The maximum number of leased and unspent units: one hundredth of the quota, but at least one. A crash cannot lose
+/// more units, unless more requests are in flight.
 pub const fn largest_lease(quota: u32) -> u32 {
     if quota < 100 { 1 } else { quota / 100 }
 }

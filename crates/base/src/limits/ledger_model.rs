@@ -1,41 +1,42 @@
-//! The rows of a ledger and its rules, right and wrong ones, for the random schedules of `ledger_schedules`.
+//! The rows of a ledger, and correct and incorrect rules, for the random schedules of `ledger_schedules`.
 
 use std::collections::BTreeMap;
 
 use super::day_ledger::NodeTotals;
 
-/// Days of a month, so that schedules contain several months.
+/// Number of days in a month, small enough that schedules contain several months.
 pub(super) const MONTH: usize = 2;
 
-/// The rules of the ledger and of the nodes, and wrong ones.
+/// The correct rules of the ledger and the nodes, and incorrect variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LedgerRules {
     Totals,
     /// Bug: requests and replies carry numbers of units instead of totals.
     Increments,
-    /// Bug: decides on the rows as they were when the report was sent, as a statement does that waited for a lock.
+    /// Bug: the ledger decides on the rows as they were when the report was sent, like a statement that waited for a
+    /// lock.
     OldSnapshot,
-    /// Bug: takes back the units of a node that was silent for long.
+    /// Bug: the ledger takes back the units of a node that was silent for a long time.
     Reclaim,
-    /// Bug: does not take the larger totals of a report.
+    /// Bug: the ledger does not adopt larger totals from a report.
     NoReassertion,
-    /// Bug: applies a report to the current day, whatever its day is.
+    /// Bug: the ledger applies every report to the current day.
     AnyDay,
-    /// Bug: a node spends what is left of its units on the next day.
+    /// Bug: a node spends its remaining units on the next day.
     KeepsUnits,
-    /// Bug: a grant fits into the day only.
+    /// Bug: a grant must fit only into the day.
     DayDecides,
-    /// Bug: the month is changed by grants and not by returns.
+    /// Bug: the month is changed by grants, but not by returns.
     KeepsReturned,
-    /// Bug: the month is changed by the difference that the report states, not by the node's totals.
+    /// Bug: the month is changed by the difference in the report, not by the difference of the node's totals.
     MonthIncrements,
-    /// Bug: units count in the month in which the ledger is, not in the month of their day.
+    /// Bug: units count in the ledger's current month, not in the month of their day.
     MonthOfLedger,
-    /// Bug: a node returns all units of yesterday, also spent ones.
+    /// Bug: a node returns all units of yesterday, including spent units.
     ReturnsSpent,
 }
 
-/// A ledger, which opens days and never returns to one.
+/// A ledger, which opens days and never reopens one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LedgerRows {
     pub(super) today: usize,
@@ -59,13 +60,13 @@ impl LedgerRows {
         self.nodes.get(&(day, id)).copied().unwrap_or_default()
     }
 
-    /// Units that nodes hold of a day.
+    /// Units of a day that nodes hold.
     pub(super) fn held(&self, day: usize) -> u64 {
         let nodes = self.nodes.range((day, 0)..(day + 1, 0));
         nodes.map(|(_, node)| u64::from(node.held())).sum()
     }
 
-    /// Units granted by these rows and not by older ones, of which a failover leaves only the older ones.
+    /// Units that are granted in these rows but not in the older rows. A failover to the older rows loses them.
     pub(super) fn granted_since(&self, older: &Self) -> u64 {
         let lost = |((day, id), node): (&(usize, usize), &NodeTotals)| {
             node.granted.saturating_sub(older.node(*day, *id).granted)

@@ -1,8 +1,8 @@
-//! Random schedules of several nodes and one ledger over days and months: reports and replies that are lost, repeated, delayed
-//! and reordered, crashes, changes of the quota, midnights and ends of months, and failovers that lose commits, also those that
-//! opened a day. Nodes return the units of yesterday that they did not spend.
+//! Random schedules of several nodes and one ledger over days and months: reports and replies that are lost, repeated,
+//! delayed and reordered, crashes, changes of the quota, midnights and ends of months, and failovers that lose commits,
+//! including commits that opened a day. Nodes return yesterday's unspent units.
 //!
-//! The same schedules run against rules with known bugs, and must find each of them.
+//! The same schedules run against rules with known bugs, and must find each bug.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const MONTH_QUOTA: u32 = 9;
 
 #[derive(Clone, Copy, Debug)]
 enum FleetStep {
-    /// A node sends a report that requests this many units more.
+    /// A node sends a report that requests this many additional units.
     Report {
         node: usize,
         units: u32,
@@ -29,7 +29,7 @@ enum FleetStep {
     ReportEnded {
         node: usize,
     },
-    /// The network delivers a report. With `again` it will deliver it once more.
+    /// The network delivers a report. With `again`, the report will be delivered once more.
     Deliver {
         which: usize,
         again: bool,
@@ -48,21 +48,21 @@ enum FleetStep {
     Spend {
         node: usize,
     },
-    /// A node decides not to spend up to this many units; its next report says so.
+    /// A node decides not to spend up to this many units. The next report returns them.
     GiveBack {
         node: usize,
         units: u32,
     },
-    /// A node ends without a shutdown, and another starts.
+    /// A node crashes, and another one starts.
     Crash {
         node: usize,
     },
-    /// A node is silent for long. The rules do not react to it.
+    /// A node is silent for a long time. The correct rules do not react to this.
     Silence {
         node: usize,
     },
     Quota(u32),
-    /// A day begins. Each node notices it later.
+    /// A day begins. Each node notices this later.
     Midnight,
     /// A node's clock shows the current day.
     NextDay {
@@ -74,7 +74,7 @@ enum FleetStep {
     },
 }
 
-/// With failovers that lose up to this many commits.
+/// A step. Failovers lose up to `most_lost` commits.
 fn step(most_lost: usize) -> impl Strategy<Value = FleetStep> {
     let node = || 0..NODES;
     let which = || 0usize..6;
@@ -101,7 +101,7 @@ struct SentReport {
     id: usize,
     day: usize,
     report: NodeReport,
-    /// The rows when it was sent.
+    /// The rows when the report was sent.
     snapshot: LedgerRows,
 }
 
@@ -110,7 +110,7 @@ struct SentReply {
     id: usize,
     day: usize,
     totals: NodeTotals,
-    /// Units granted by this reply's report.
+    /// Units granted in reply to the report.
     units: u32,
 }
 
@@ -120,7 +120,7 @@ struct FleetNode {
     day: usize,
     known: NodeTotals,
     spent: u32,
-    /// Yesterday, without the units that were not spent.
+    /// The totals of yesterday, without the unspent units.
     ended: Option<NodeTotals>,
 }
 
@@ -269,7 +269,7 @@ impl Fleet {
         }
     }
 
-    /// The report as the ledger understands it.
+    /// The report as the ledger interprets it.
     fn understood(&self, report: NodeReport, before: NodeTotals) -> NodeReport {
         let mut understood = report;
         if self.rules == LedgerRules::Increments {
@@ -331,7 +331,7 @@ impl Fleet {
             let stated = node.granted.saturating_sub(report.known.granted);
             of_month = counted + u64::from(stated);
         }
-        // The rows as they are now, changed by the differences to those that were seen.
+        // The current rows, changed by the differences from the rows that were seen.
         let of_day = (self.ledger.of_day(day) + of_day).saturating_sub(seen.of_day(day));
         let of_month = (self.ledger.of_month(month) + of_month).saturating_sub(counted);
         let totals = NodeTotals {
@@ -386,7 +386,7 @@ impl Fleet {
         }
     }
 
-    /// Every node reports what it knows.
+    /// Every node reports the totals that it knows.
     fn reassert(&mut self) {
         for node in 0..NODES {
             self.next_day(node);
@@ -398,7 +398,7 @@ impl Fleet {
         }
     }
 
-    /// Whether at least the units that nodes hold are granted in the current day.
+    /// Whether the units granted in the current day include all units that nodes hold.
     fn is_restored(&self) -> bool {
         let known = self.nodes.iter().map(|node| u64::from(node.known.held()));
         self.ledger.of_day(self.today) >= known.sum()

@@ -1,16 +1,16 @@
-//! Tokens of a minute limit that a gateway leased, where several gateways share the limit.
+//! Tokens of a minute limit that a gateway leased, if several gateways share the limit.
 //!
 //! ```text
 //! no tokens ──request──▶ report(held, wanted) ──reply──▶ tokens in hand, or none until the pool has one (`ask_at`)
 //! in hand ──a quarter of the chunk is left──▶ report in the background; the chunk doubles up to an equal part of the limit
-//! in hand ──30 seconds unused──▶ all are returned; if all were used, a second later the ledger learns it
-//! no ledger ──▶ a bucket of its own with an equal part of the limit, which begins with the tokens in hand
+//! in hand ──30 seconds unused──▶ all are returned; if all were used, this is reported after a second
+//! no ledger ──▶ a separate bucket with an equal part of the limit, which begins with the tokens in hand
 //! ```
 //!
-//! A request must also find a token in the bucket of its balance, which has the whole limit and counts only the requests
-//! that this gateway admitted. If that bucket is empty, the limit is used up, whatever other gateways do.
+//! A request also needs a token in the bucket of its balance. That bucket has the whole limit and counts only the
+//! requests that this gateway admitted. If it is empty, the limit is used up, regardless of other gateways.
 //!
-//! Pure. The rules of the ledger's side are in `minute_pool`.
+//! The code is pure. `minute_pool` has the rules of the ledger.
 
 #[cfg(test)]
 #[path = "minute_schedules.rs"]
@@ -29,33 +29,33 @@ use crate::limits::minute_pool::{LIFETIME, MinuteGrant, MinuteReport};
 use crate::limits::rule::{LimitStatus, Limits};
 use crate::limits::table::LimitRule;
 
-/// The first chunk is this part of the limit.
+/// The first chunk is one in this many tokens of the limit.
 const FIRST_CHUNK: u32 = 20;
 /// A lease in use is renewed after this time.
 const RENEW_AFTER: Duration = Duration::from_mins(1);
-/// Tokens that were not used for this time are returned.
+/// Tokens that were not used for this long are returned.
 const IDLE: Duration = Duration::from_secs(30);
-/// When to report that all tokens were used, if no report requests others.
-// Until then the pool does not refill their room. A busy caller needs the next tokens sooner.
+/// Time after which a report states that all tokens were used, if no report requests more tokens.
+// Until this report, the pool is not refilled for these tokens. A busy caller needs the next tokens sooner.
 const ALL_USED: Duration = Duration::from_secs(1);
 /// Minimum interval between reports that find no token.
-// A limit of 1,200 refills a token every 50 ms; a caller above it needs no report for each.
+// A limit of 1,200 refills a token every 50 ms. A caller above the limit does not need a report for each token.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// The tokens of one gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinuteLease {
     held: u32,
-    /// Tokens that the ledger counts as held here, at least until the lease ends.
+    /// Tokens that the ledger counts as held by this gateway, at least until the lease ends.
     leased: u32,
     ends_at: Mono,
     renew_at: Mono,
-    /// Number of tokens that a report requests up to.
+    /// Number of tokens that the gateway should hold after a report.
     chunk: u32,
-    /// No report is sent before this: the pool has no token.
+    /// The earliest time of the next report, because the pool has no token until then.
     ask_at: Mono,
     used_at: Mono,
-    /// Tokens in the pool and at other gateways, as of the last reply, with the refill of the whole limit.
+    /// Tokens in the pool and at other gateways, as of the last reply, refilled at the rate of the whole limit.
     elsewhere: TokenBucket,
     own_part: Option<OwnPart>,
 }
@@ -91,23 +91,24 @@ impl MinuteLease {
     /// Whether a report that is sent anyway should request tokens.
     pub fn is_due(&self, now: Mono) -> bool {
         let is_low = self.in_hand(now) <= self.chunk / 4;
-        // A part that was used without the ledger is replaced by tokens of the ledger.
+        // If a part of the limit was used without the ledger, it is replaced with tokens from the ledger.
         let is_needed = is_low || now >= self.renew_at || self.own_part.is_some();
         is_needed && self.may_ask(now)
     }
 
-    /// Whether to request tokens before a request needs them. Single tokens are leased when they are needed.
+    /// Whether to request tokens before a request needs them. Chunks of a single token are leased on demand.
     pub fn runs_low(&self, now: Mono) -> bool {
         self.chunk > 1 && self.is_due(now)
     }
 
-    /// Whether it should end before it is used again: tokens were neither granted nor used for 30 seconds, or all were used.
+    /// Whether the lease should end before it is used again, because tokens were neither granted nor used for 30
+    /// seconds, or all were used.
     pub fn is_idle(&self, now: Mono) -> bool {
         let end = if self.held == 0 { ALL_USED } else { IDLE };
         self.is_leased(now) && now.since(self.used_at) >= end
     }
 
-    /// Whether the ledger counts tokens as held here.
+    /// Whether the ledger counts tokens as held by this gateway.
     pub fn is_leased(&self, now: Mono) -> bool {
         self.own_part.is_none() && self.leased > 0 && now < self.ends_at
     }
@@ -137,8 +138,8 @@ impl MinuteLease {
         }
     }
 
-    /// Doubled if few tokens are left, halved if most are. At most an equal part of the limit, so that gateways that lose the
-    /// ledger have no more than their parts.
+    /// The next chunk: doubled if few tokens are left, halved if most are left. It is at most an equal part of the
+    /// limit, so that a gateway that can no longer reach the ledger has no more than its part.
     fn next_chunk(&self, in_hand: u32, limit: u32, gateways: NonZeroU32) -> u32 {
         let most = (limit / gateways).max(1);
         let first = (limit / FIRST_CHUNK).clamp(1, most);
@@ -152,7 +153,7 @@ impl MinuteLease {
         next.clamp(first, most)
     }
 
-    /// Allows a report at once, because the pool may have other tokens than its last reply says.
+    /// Allows a report immediately, because the tokens in the pool may differ from its last reply.
     pub fn ask_again(&mut self) {
         self.ask_at = Mono::default();
     }
@@ -178,14 +179,15 @@ impl MinuteLease {
         self.leased = tokens;
     }
 
-    /// Applies the reply to a report that was made at `asked`.
+    /// Applies the reply to a report that was created at `asked`.
     pub fn apply(&mut self, report: &MinuteReport, grant: &MinuteGrant, asked: Mono, now: Mono) {
         // Requests may have used tokens since the report, and a lease may have ended.
         let left = self.in_hand(now).min(report.held);
         self.own_part = None;
         self.held = left.saturating_add(grant.tokens);
         self.leased = report.held.saturating_add(grant.tokens);
-        // Counted from the report and not from the reply, so that the lease ends here before it ends in the ledger.
+        // The lifetime is counted from the report, not from the reply, so that the lease ends here before it ends in
+        // the ledger.
         self.ends_at = asked.plus(LIFETIME);
         self.renew_at = asked.plus(RENEW_AFTER);
         self.elsewhere = TokenBucket::holding(grant.elsewhere, report.limit, now);
@@ -195,12 +197,12 @@ impl MinuteLease {
             now.plus(grant.next.max(ASK_EVERY))
         };
         if grant.tokens > 0 {
-            // The request that waits for them uses them shortly.
+            // The waiting request will use the tokens shortly.
             self.used_at = now;
         }
     }
 
-    /// Records that an admitted request cost nothing. A token that the ledger counts as spent by now is lost.
+    /// Records that an admitted request cost nothing. If the ledger already counts the token as spent, it is lost.
     pub fn gave_back(&mut self) {
         if let Some(own) = &mut self.own_part {
             own.bucket = own.bucket.give_back(own.capacity);
@@ -208,8 +210,8 @@ impl MinuteLease {
         self.held = self.leased.min(self.held.saturating_add(1));
     }
 
-    /// Begins to use an equal part of the limit, because the ledger is unreachable since then. It begins with the tokens in
-    /// hand, so all parts together begin with at most the tokens of one bucket.
+    /// Begins to use an equal part of the limit, because the ledger has been unreachable since `since`. The part begins
+    /// with the tokens in hand, so all parts together begin with at most the tokens of one bucket.
     fn use_own_part(&mut self, limit: u32, gateways: NonZeroU32, since: Mono, now: Mono) {
         if self.own_part.is_some_and(|own| own.since >= since) {
             return;
@@ -246,7 +248,7 @@ impl MinuteLease {
         }
     }
 
-    /// The verdict on a request that has a unit, or may have one, and finds no token.
+    /// The verdict on a request that has or may have a unit but finds no token.
     fn without_token(
         &self,
         verdict: AdmissionVerdict,
@@ -261,7 +263,7 @@ impl MinuteLease {
             }
             (LeaseAvailability::Unreachable { .. }, ..) => AdmissionVerdict::NoUnits,
             (LeaseAvailability::Reachable, ..) if self.may_ask(now) => AdmissionVerdict::LeaseFirst,
-            // The day is named, because the caller has to wait longer for it.
+            // The day is reported, because the caller has to wait longer for it.
             (LeaseAvailability::Reachable, _, AdmissionVerdict::RevalidateOnly(rule)) => {
                 AdmissionVerdict::Refused(rule)
             }
@@ -269,7 +271,7 @@ impl MinuteLease {
         }
     }
 
-    /// Time until the next token, as far as known.
+    /// Time until the next token, as far as is known.
     fn until_token(&self, limit: u32, now: Mono) -> Duration {
         match self.own_part {
             Some(own) => own.level(now).token_in,
@@ -284,7 +286,7 @@ impl MinuteLease {
 }
 
 impl AccountBalance {
-    /// Decides on a request with the tokens of a gateway, one of several.
+    /// Decides on a request with the tokens of one of several gateways.
     pub fn admit_leased(
         self,
         lease: &mut MinuteLease,
@@ -321,7 +323,7 @@ impl AccountBalance {
         (after, verdict)
     }
 
-    /// Status of the minute: of the tokens in hand, and of those elsewhere as far as known.
+    /// Status of the minute, based on the tokens in hand and the tokens known to be elsewhere.
     pub fn leased_minute_status(
         self,
         lease: &MinuteLease,

@@ -1,18 +1,18 @@
-//! The minute limit of an application that several gateways share: one bucket, from which gateways lease tokens.
+//! The minute limit of an application that several gateways share. It is one bucket, from which gateways lease tokens.
 //!
-//! The pool has the tokens that no gateway holds. It refills like the bucket, but never above the limit less the tokens
-//! held. A gateway spends the tokens that it holds without a call, so it never has more than its last report and grant
-//! say. So pool and gateways together never have more tokens than one bucket would:
+//! The pool has the tokens that no gateway holds. It refills like the bucket, but never above the limit minus the held
+//! tokens. A gateway spends the tokens that it holds without a call, so it never has more than the tokens of its last
+//! report and grant. The pool and the gateways together therefore never have more tokens than one bucket would have:
 //!
-//! 1. Together they refill no faster than the bucket and only below its limit, and each admission takes a token of a
+//! 1. Together they refill no faster than the bucket and only below its limit. Each admission takes a token of a
 //!    gateway.
-//! 2. A lease ends after [`LIFETIME`], and tokens that were not returned by then count as spent. The gateway counts from
-//!    before its report and the pool from the decision, so that the gateway stops first.
-//! 3. Reports of a gateway are applied in their order. A gateway has one call in flight for an application, and the
-//!    engine locks the pool from its reading to the commit, so a call that was given up cannot change it later.
-//! 4. A report that is applied twice, or whose reply is lost, only loses the tokens that it was granted.
+//! 2. A lease ends after [`LIFETIME`]. Tokens that were not returned by then count as spent. The gateway measures this
+//!    time from before its report and the pool from the decision, so the gateway stops first.
+//! 3. Reports of a gateway are applied in order. A gateway has one call in flight per application, and the engine locks
+//!    the pool from reading it to the commit, so an abandoned call cannot change the pool later.
+//! 4. If a report is applied twice or its reply is lost, only the granted tokens are lost.
 //!
-//! `minute_lease` has the gateway's side.
+//! `minute_lease` has the rules of the gateway.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,21 +22,22 @@ use serde::{Deserialize, Serialize};
 use crate::limits::bucket::TOKEN;
 
 /// The lifetime of a lease of tokens.
-// Longer than the time until a lease in use is renewed and the time until an unused one is returned, together.
+// This is longer than the time until a lease in use is renewed plus the time until an unused lease is returned.
 pub(super) const LIFETIME: Duration = Duration::from_secs(100);
-/// When to ask again while other gateways hold the whole limit. They return unused tokens within half a minute.
+/// Delay before the next report while other gateways hold the whole limit. They return unused tokens within half a
+/// minute.
 const ALL_HELD: Duration = Duration::from_secs(1);
 
 /// A gateway's report about its tokens of an application's minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinuteReport {
-    /// Tokens that it holds.
+    /// Tokens that the gateway holds.
     pub held: u32,
-    /// Tokens that it returns to the pool. Negative for tokens that it may have spent without a lease.
+    /// Tokens that the gateway returns to the pool. Negative for tokens that it may have spent without a lease.
     pub returned: i64,
-    /// Tokens that it requests in addition to those that it holds.
+    /// Tokens that the gateway requests in addition to the held tokens.
     pub wanted: u32,
-    /// Time since it used a token.
+    /// Time since the gateway last used a token.
     pub unused_for: Duration,
     /// The limit in force.
     pub limit: u32,
@@ -47,21 +48,22 @@ pub struct MinuteReport {
 pub struct MinuteGrant {
     /// Granted tokens.
     pub tokens: u32,
-    /// Millionths of a token that are left in the pool or that other gateways hold.
+    /// Tokens that are left in the pool or held by other gateways, in millionths of a token.
     pub elsewhere: i64,
-    /// Time until the pool has a token. Zero if it has one.
+    /// Time until the pool has a token; zero if it has one now.
     pub next: Duration,
 }
 
-/// The pool of one application, as the store keeps it.
+/// The pool of one application, in the form that is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinutePool {
     limit: u32,
-    /// Content at `as_of`, in millionths of a token. Negative if gateways hold more than a lowered limit allows.
+    /// The content at `as_of`, in millionths of a token. It is negative if gateways hold more than a lowered limit
+    /// allows.
     tokens: i64,
-    /// In microseconds.
+    /// The time in microseconds.
     as_of: i64,
-    /// Leases by node.
+    /// The leases by node.
     held: BTreeMap<u64, HeldTokens>,
 }
 
@@ -69,7 +71,7 @@ pub struct MinutePool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct HeldTokens {
     tokens: u32,
-    /// In microseconds.
+    /// The time in microseconds.
     ends_at: i64,
 }
 
@@ -89,7 +91,7 @@ impl MinutePool {
         self.limit
     }
 
-    /// When it was last used, in microseconds.
+    /// The time of the last use, in microseconds.
     pub const fn as_of(&self) -> i64 {
         self.as_of
     }
@@ -102,7 +104,7 @@ impl MinutePool {
         let known = self.held.remove(&node).map_or(0, |lease| lease.tokens);
         let elsewhere = self.held();
         let held = elsewhere + i64::from(report.held);
-        // At most what the node is known to have besides: a return that is applied twice counts once.
+        // At most the other tokens of the node are returned, so that a return that is applied twice counts once.
         let returned = report
             .returned
             .min(known.saturating_sub(report.held).into());
@@ -125,7 +127,7 @@ impl MinutePool {
         }
     }
 
-    /// Counts tokens of a node as used when it used the last one, so that their room refills from then on.
+    /// Counts the used tokens of a node as used at the time of its last use, so that the pool is refilled from then on.
     fn count_used(&mut self, node: u64, report: &MinuteReport, now: i64) {
         self.refill(now.saturating_sub(micros(report.unused_for)));
         let returned = u32::try_from(report.returned).unwrap_or(0);
@@ -134,7 +136,7 @@ impl MinutePool {
         }
     }
 
-    /// Refills the pool until `now`. Room that a lease occupied refills from its end.
+    /// Refills the pool until `now`. Capacity that a lease occupied is refilled from the end of the lease.
     fn refill(&mut self, now: i64) {
         let mut ended: Vec<(i64, u64)> = self
             .held
@@ -153,13 +155,14 @@ impl MinutePool {
     fn refill_until(&mut self, at: i64) {
         // The clock may have been set back.
         let elapsed = at.saturating_sub(self.as_of).max(0);
-        // Millionths of a token per microsecond: a sixtieth of the limit.
+        // A sixtieth of the limit per second equals as many millionths of a token per microsecond.
         let gained = i64::from(self.limit).saturating_mul(elapsed) / 60;
         self.tokens = self.tokens.saturating_add(gained).min(self.room());
         self.as_of = self.as_of.max(at);
     }
 
-    /// As many tokens are used as before. After a lower limit the pool owes at most the tokens held.
+    /// Changes the limit. The number of used tokens stays the same. After a lower limit, the pool owes at most the held
+    /// tokens.
     fn change_limit(&mut self, limit: u32) {
         let raised = i64::from(limit) - i64::from(self.limit);
         let least = -self.held() * TOKEN;
@@ -180,7 +183,7 @@ impl MinutePool {
         (i64::from(self.limit) - self.held()) * TOKEN
     }
 
-    /// Tokens of all gateways.
+    /// The tokens held by all gateways.
     fn held(&self) -> i64 {
         self.held.values().map(|held| i64::from(held.tokens)).sum()
     }
@@ -204,7 +207,7 @@ mod tests {
         }
     }
 
-    /// A pool of 60 tokens, of which two gateways hold some.
+    /// A pool of 60 tokens, with these numbers held by two gateways.
     fn leased(first: u32, second: u32) -> MinutePool {
         let mut pool = MinutePool::new(60, 0);
         assert_eq!(pool.apply(1, &wants(first), 0).tokens, first);
@@ -295,7 +298,7 @@ mod tests {
     #[test]
     fn after_a_lower_limit_tokens_that_gateways_return_pay_the_tokens_that_the_pool_owes() {
         let mut pool = leased(20, 40);
-        // 15 of the tokens were used, so 15 of 30 are left; the other gateway holds all of its 40.
+        // 15 of the tokens were used, so 15 of 30 are left. The other gateway still holds all of its 40.
         let first = MinuteReport {
             returned: 5,
             ..changed(30)

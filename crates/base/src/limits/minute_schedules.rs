@@ -1,8 +1,8 @@
 //! Random schedules of gateways that share a minute limit: requests, reports that are repeated or lost, lost replies,
-//! tokens that are given back, crashes, pauses, and outages of the ledger.
+//! tokens that are given back, crashes, pauses and outages of the ledger.
 //!
 //! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
-//! with known bugs, and must find each of them.
+//! with known bugs, and must find each bug.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -18,7 +18,7 @@ enum MinuteStep {
     Pass {
         millis: u32,
     },
-    /// Requests at one gateway. The one that finds no token sends a report.
+    /// Requests at one gateway. A request that finds no token sends a report.
     Requests {
         gateway: usize,
         count: u32,
@@ -30,11 +30,11 @@ enum MinuteStep {
     Release {
         gateway: usize,
     },
-    /// A request that was admitted turns out to cost nothing.
+    /// An admitted request turns out to cost nothing.
     GiveBack {
         gateway: usize,
     },
-    /// The ledger applies the report of a gateway, also again.
+    /// The ledger applies the report of a gateway, possibly again.
     Deliver {
         gateway: usize,
     },
@@ -45,7 +45,7 @@ enum MinuteStep {
     Fail {
         gateway: usize,
     },
-    /// A gateway ends without a shutdown, and another starts.
+    /// A gateway crashes, and another one starts.
     Crash {
         gateway: usize,
     },
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = MinuteStep> {
     ]
 }
 
-/// A step without the ledger.
+/// A step that does not involve the ledger.
 fn step_alone() -> impl Strategy<Value = MinuteStep> {
     prop_oneof![
         3 => (0u32..500).prop_map(|millis| MinuteStep::Pass { millis }),
@@ -76,7 +76,7 @@ fn step_alone() -> impl Strategy<Value = MinuteStep> {
     ]
 }
 
-/// The rules, and wrong ones.
+/// The correct rules and incorrect variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MinuteRules {
     Right,
@@ -92,7 +92,7 @@ enum MinuteRules {
     KeepsGivenBackTokens,
     /// Bug: the pool refills as if no gateway held tokens.
     ForgetsHeldTokens,
-    /// Bug: without the ledger a gateway adds its part to the tokens in hand.
+    /// Bug: without the ledger, a gateway adds its part to the tokens in hand.
     AddsPartToTokens,
 }
 
@@ -121,9 +121,10 @@ struct SharedMinute {
     gateways: [SharingGateway; 3],
     next_id: u64,
     late: Vec<(u64, MinuteReport)>,
-    /// The beginning of an outage, as each gateway notices it.
+    /// The time when each gateway notices an outage.
     outage: Option<[Mono; 3]>,
-    /// One bucket of the whole limit that serves the same requests, in millionths of a token, and when it was filled.
+    /// One bucket of the whole limit that serves the same requests: the content in millionths of a token, and the time
+    /// of its last refill.
     whole: (i64, Mono),
 }
 
@@ -226,7 +227,7 @@ impl SharedMinute {
         self.refill_whole();
         let tokens = self.whole.0;
         self.whole.0 -= TOKEN;
-        // Each conversion rounds down, by less than one millionth.
+        // Each conversion rounds down by less than one millionth.
         if tokens < TOKEN - 100 {
             return Err(format!("{tokens} millionths of a token were left"));
         }
@@ -323,7 +324,7 @@ fn run(rules: MinuteRules, limit: u32, steps: &[MinuteStep]) -> Result<(), Strin
     })
 }
 
-/// Runs steps, and then others without the ledger.
+/// Runs steps, then further steps without the ledger.
 fn run_outage(
     rules: MinuteRules,
     limit: u32,

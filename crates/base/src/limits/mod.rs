@@ -1,7 +1,9 @@
-//! Limits, balances and `now` in, a verdict out.
+//! Decides on requests: takes limits, balances and `now`, and returns a verdict.
 //!
-//! Nothing here waits, locks or knows a caller, and only `NetworkLimit` keeps a state. The limits are in `table`: the minute (a token bucket that pays for work), the day (units of a UTC day, leased from a ledger, that pay for
-//! delivered data) and the guard (a token bucket that pays for refusals). Balances are kept in `accounts`; units come from `store`.
+//! Nothing here waits, locks or knows a caller, and only `NetworkLimit` has state. The limits are in `table`: the
+//! minute (a token bucket that pays for work), the day (units of a UTC day, leased from a ledger, that pay for
+//! delivered data) and the guard (a token bucket that pays for refusals). Balances are kept in `accounts`. Units come
+//! from `store`.
 
 mod bucket;
 mod day_ledger;

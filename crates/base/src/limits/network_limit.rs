@@ -1,7 +1,8 @@
-//! Limits of networks. An address counts in a block of its own, and may count in the larger blocks around it: who has a large
-//! block may use a few times the limit of a small one, not once for each block in it.
+//! Limits per network. An address counts in the smallest block around it, and may also count in larger blocks. The
+//! owner of a large block may use a few times the limit of a small block, but not the limit of every block in it.
 //!
-//! A fixed table of buckets under a keyed hash: clients cannot grow it, and cannot choose whom they share a bucket with.
+//! The table of buckets has a fixed size and a keyed hash. Clients can neither make it grow nor choose the clients with
+//! which they share a bucket.
 
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,13 +13,13 @@ use crate::clock::{Mono, Now};
 
 use super::{LimitRule, LimitStatus, TokenBucket};
 
-// Half a MiB for each limit. Networks that share a bucket share its limit.
+// Each limit takes half a MiB. Networks that share a bucket share its limit.
 const BUCKETS: usize = 65_536;
-/// A network is modest until it has used this part of its limit.
+/// A network is modest until it has used one in this many tokens of its limit.
 const MODEST: u32 = 8;
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The blocks around an address, the largest first: the length of their prefix, and how many times the limit they may use.
+/// The blocks around an address, largest first: the prefix length, and the multiple of the limit that a block may use.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkBlocks {
     ipv4: &'static [(u32, u32)],
@@ -26,18 +27,18 @@ pub struct NetworkBlocks {
 }
 
 impl NetworkBlocks {
-    /// The block that one customer of a provider gets, and no larger one.
+    /// Only the block that a single customer of a provider gets.
     pub const OWN: Self = Self {
         ipv4: &[(32, 1)],
         ipv6: &[(64, 1)],
     };
-    /// That block and the larger ones around it.
+    /// The block of a single customer and the larger blocks around it.
     pub const NESTED: Self = Self {
         ipv4: &[(24, 4), (32, 1)],
         ipv6: &[(48, 4), (56, 2), (64, 1)],
     };
 
-    /// The blocks around an address, the largest first.
+    /// The blocks around an address, largest first.
     pub fn around(self, client: IpAddr) -> impl Iterator<Item = NetworkBlock> {
         let client = client.to_canonical();
         let blocks = if client.is_ipv4() {
@@ -58,16 +59,16 @@ impl NetworkBlocks {
 pub struct NetworkBlock {
     length: u32,
     first: IpAddr,
-    /// The multiple of the limit that it may use.
+    /// The multiple of the limit that the block may use.
     pub times: u32,
 }
 
-/// A limit of all networks.
+/// A limit for each network.
 pub struct NetworkLimit {
     buckets: Box<[AtomicU64]>,
     hash_builder: foldhash::quality::RandomState,
     limit: AtomicU32,
-    /// Buckets are filled in a minute. On a clock this much slower, they are filled in the period.
+    /// The period in minutes. Buckets refill in a minute, so they use a clock that is this many times slower.
     minutes: u32,
     blocks: NetworkBlocks,
 }
@@ -79,7 +80,7 @@ struct BlockBucket<'b> {
 }
 
 impl NetworkLimit {
-    /// Allows this number in a period.
+    /// A limit that allows this number per period.
     pub fn new(limit: u32, period: Duration, blocks: NetworkBlocks) -> Self {
         Self {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
@@ -92,24 +93,24 @@ impl NetworkLimit {
         }
     }
 
-    /// The limit of a block of one customer.
+    /// The limit for the block of a single customer.
     pub fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)
     }
 
     /// Changes the limit. A bucket above it is reduced at its next token.
     pub fn set_limit(&self, limit: u32) {
-        // A setting that is read alone, so no ordering is needed.
+        // The setting is read independently of other values, so no ordering is needed.
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Takes a token of each block around an address. Without one in each, none is taken, and the error is the time until there
-    /// is one. Every `scope` has buckets of its own.
+    /// Takes a token from each block around an address. If a block has none, no token is taken, and the error is the
+    /// time until every block has one. Each `scope` has separate buckets.
     pub fn take(&self, scope: &str, client: IpAddr, now: Now) -> Result<(), Duration> {
         self.take_several(scope, client, 1, now)
     }
 
-    /// Takes several tokens. More than the limit need all of a block of one customer.
+    /// Takes several tokens, but at most as many as the limit.
     pub fn take_several(
         &self,
         scope: &str,
@@ -125,7 +126,7 @@ impl NetworkLimit {
         let Some(refused) = refused else {
             return Ok(());
         };
-        // The larger blocks were charged before the block that refused.
+        // The larger blocks before the refusing block were already charged.
         for block in self.blocks(scope, client).take(refused) {
             block.give_back(tokens);
         }
@@ -151,7 +152,7 @@ impl NetworkLimit {
         })
     }
 
-    /// The status of the limit for an address, by its smallest block. For limits of a minute.
+    /// The status of the limit for an address, based on its smallest block. Only for limits per minute.
     pub fn status(&self, rule: LimitRule, client: IpAddr, now: Now) -> LimitStatus {
         let bucket = self
             .blocks("", client)
@@ -165,7 +166,8 @@ impl NetworkLimit {
         Mono::from_nanos(now.mono.nanos() / u64::from(self.minutes))
     }
 
-    /// The buckets of the blocks around an address, the largest first: one that has reached its limit touches no others.
+    /// The buckets of the blocks around an address, largest first. If a bucket has reached its limit, the buckets after
+    /// it are not changed.
     fn blocks(&self, scope: &str, client: IpAddr) -> impl Iterator<Item = BlockBucket<'_>> {
         let limit = self.limit();
         let blocks = self.blocks.around(client);
@@ -183,9 +185,9 @@ impl NetworkLimit {
 }
 
 impl Clone for NetworkLimit {
-    /// A copy, from which taking has no effect here.
+    /// A copy. Taking tokens from it has no effect on the original.
     fn clone(&self) -> Self {
-        // Read one by one: a copy need not show the buckets of a single moment.
+        // Buckets are read one by one, because a copy does not have to be a consistent snapshot.
         let copied = |bucket: &AtomicU64| AtomicU64::new(bucket.load(Ordering::Relaxed));
         Self {
             buckets: self.buckets.iter().map(copied).collect(),
@@ -203,7 +205,7 @@ impl BlockBucket<'_> {
 
     fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
         let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
-        // A bucket is a single number, so no ordering with others is needed.
+        // A bucket is a single number, so no ordering with other values is needed.
         self.state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
             .is_ok()
@@ -217,7 +219,7 @@ impl BlockBucket<'_> {
         self.update(|bucket| Some(bucket.give_back_several(tokens, self.capacity)));
     }
 
-    /// Time until it has as many tokens.
+    /// Time until the bucket has this many tokens.
     fn wait(&self, tokens: u32, now: Mono) -> Duration {
         self.bucket()
             .take_several(tokens, self.capacity, now)
@@ -226,7 +228,7 @@ impl BlockBucket<'_> {
     }
 }
 
-/// The network that an address counts as: itself, or its /64.
+/// The network that an address counts as: the IPv4 address itself, or the /64 of an IPv6 address.
 pub fn network(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     block(address, if address.is_ipv4() { 32 } else { 64 })
@@ -262,7 +264,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The number of allowed requests if a block sends each from another address.
+    /// The number of allowed requests, one from each of these addresses.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
         addresses
             .filter(|client| limit.take("", *client, now(100_000)).is_ok())

@@ -1,13 +1,13 @@
-//! When a gateway asks for units that other gateways may have returned, once the day seems used up.
+//! Decides when a gateway asks for units that other gateways may have returned, once the day seems to be used up.
 
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// Shortest and longest time between two attempts.
+/// Minimum and maximum time between two attempts.
 const WAIT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
 
-/// The next attempt. Each one that brings nothing doubles the wait, since nobody returns units often.
+/// The time of the next attempt. Each attempt without success doubles the wait, because gateways rarely return units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnedUnits {
     next: Mono,
@@ -20,13 +20,13 @@ impl ReturnedUnits {
         now >= self.next
     }
 
-    /// Whether to ask now. Counts as an attempt.
+    /// Whether to ask now. If so, this counts as an attempt.
     pub fn may_ask(&mut self, now: Mono) -> bool {
         if !self.is_due(now) {
             return false;
         }
         let [shortest, longest] = WAIT;
-        // After a long time without attempts, those of the past do not matter.
+        // After a long time without attempts, earlier attempts do not matter.
         let is_recent = now.since(self.next) < longest;
         self.wait = if is_recent {
             (self.wait * 2).clamp(shortest, longest)

@@ -1,5 +1,5 @@
-//! The limits of an application, its own ones that override those of its tier, and the status of a balance under one of
-//! them. Own limits are stored by their names, so a new one needs no column.
+//! The limits of an application, individual limits that override the limits of the tier, and the status of a balance
+//! under a limit. Individual limits are stored by name, so a new limit needs no column.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The calendar limits in force on a day: that of the day, and the others.
+    /// The calendar limits in force on a day: the daily limit and the others.
     pub fn calendar_on(&self, day: Day) -> impl Iterator<Item = CalendarQuota> {
         let window = Window::around(day, LimitRule::Day, 1);
         let quota = self.day;
@@ -41,24 +41,24 @@ impl Limits {
 pub struct LimitStatus {
     /// The rule.
     pub rule: LimitRule,
-    /// Its total allowance.
+    /// The total allowance.
     pub limit: u32,
-    /// The length of its window.
+    /// The length of the window.
     pub window_seconds: u32,
-    /// Its remaining allowance.
+    /// The remaining allowance.
     pub remaining: u32,
-    /// When the allowance is full again. In the future whenever nothing is left.
+    /// The time when the allowance is full again. It is in the future whenever nothing is left.
     pub reset: Wall,
-    /// Time until then in nanoseconds; `reset` has whole seconds.
+    /// Exact time until the allowance is full. `reset` has only whole seconds.
     pub full_in: Duration,
-    /// Time until one more request is possible; zero if one is possible now.
+    /// Time until another request is possible; zero if one is possible now.
     pub wait: Duration,
 }
 
 impl LimitStatus {
-    /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
-    /// was `decided`. The reset of the minute is the time of the next token. That of a calendar limit is a midnight; if it has
-    /// passed since, the request may be repeated without a wait.
+    /// The status for a request that this rule refused. Nothing remains, even if units or tokens were returned since
+    /// the request was `decided`. The reset of a minute is the time of the next token. The reset of a calendar limit is
+    /// a midnight. If that midnight has passed, the request may be repeated without a wait.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = || now.wall.plus(Duration::from_secs(1)).rounded_up();
         let period = self.rule.row().period;
@@ -93,33 +93,33 @@ impl LimitStatus {
 /// The last day on which months can begin.
 const LAST_DAY: u32 = 31;
 
-/// The limits that are set for one application or account. In JSON they are an object with their names.
+/// The limits that are set for one application or account. In JSON they are an object with one member per limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnLimits {
-    /// In the order of [`LimitSetting::ALL`].
+    /// The values, in the order of [`LimitSetting::ALL`].
     values: [Option<u32>; LimitSetting::ALL.len()],
 }
 
-/// A change of some limits: new values, or none for those of the tier.
+/// A change of some limits: new values, or `None` for the values of the tier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LimitChanges {
     changed: BTreeMap<LimitSetting, Option<u32>>,
 }
 
-/// Why a limit cannot be set. The message has the remedy.
+/// The reason why a limit cannot be set. The message states the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLimit {
-    /// A limit of zero would refuse everything, and no month has this day.
+    /// The value is out of range. A limit of zero would refuse everything, and an anchor must be a day of a month.
     #[error("{}: write at least 1, and for month_anchor at most 31; to block an application, revoke its keys", .0.name())]
     OutOfRange(LimitSetting),
-    /// It is a limit of accounts for an application, or the reverse.
+    /// The limit is for accounts, not for applications, or vice versa.
     #[error("{}: limits of applications are set with `scoregate keys set-limits`, those of accounts with `scoregate accounts set-limits`", .0.name())]
     OtherScope(LimitSetting),
 }
 
 impl OwnLimits {
-    /// None.
+    /// No individual limits.
     pub const NONE: Self = Self {
         values: [None; LimitSetting::ALL.len()],
     };
@@ -131,7 +131,7 @@ impl OwnLimits {
             .map(|(_, value)| value)
     }
 
-    /// With this value.
+    /// These limits with a new value of a setting.
     #[must_use]
     pub fn with(mut self, setting: LimitSetting, value: impl Into<Option<u32>>) -> Self {
         let value = value.into();
@@ -149,7 +149,7 @@ impl OwnLimits {
         values.filter_map(|(setting, value)| Some((setting, value?)))
     }
 
-    /// Whether none is set.
+    /// Whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::NONE
     }
@@ -161,7 +161,7 @@ impl OwnLimits {
         kept.fold(Self::NONE, |own, (setting, value)| own.with(setting, value))
     }
 
-    /// These limits of applications, with the limits of an account.
+    /// These limits of an application together with the limits of an account.
     #[must_use]
     pub fn with_owner(self, account: Self) -> Self {
         let limits = account.within(Scope::Owner).each();
@@ -170,7 +170,7 @@ impl OwnLimits {
         })
     }
 
-    /// Checks that all values are possible, and belong to this scope.
+    /// Checks that all values are in range and all settings belong to this scope.
     pub fn check(self, scope: Scope) -> Result<(), BadLimit> {
         for (setting, value) in self.each() {
             let most = match setting.rule() {
@@ -187,7 +187,7 @@ impl OwnLimits {
         Ok(())
     }
 
-    /// The limits in force in a tier with these limits.
+    /// The limits in force if these limits override the limits of a tier.
     pub fn over(self, tier: Limits) -> Limits {
         let mut limits = tier;
         for (setting, value) in self.each() {
@@ -204,7 +204,7 @@ impl OwnLimits {
         limits
     }
 
-    /// As stored; `None` without limits. Equal limits have equal texts.
+    /// The stored form; `None` if no limit is set. Equal limits have equal texts.
     pub fn to_text(self) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -212,7 +212,7 @@ impl OwnLimits {
         Some(serde_json::to_string(&self).expect("names and numbers are JSON"))
     }
 
-    /// Reads limits as stored. Gateways compare the texts, so another spelling is an error.
+    /// Parses the stored form. Gateways compare the texts, so a different spelling is an error.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let read = serde_json::from_str::<Self>(text)
             .map_err(|bad| format!("own_limits cannot be read: {bad}"))?;
@@ -225,7 +225,7 @@ impl OwnLimits {
 }
 
 impl LimitChanges {
-    /// With this change.
+    /// This change with another changed setting.
     #[must_use]
     pub fn with(mut self, setting: LimitSetting, value: impl Into<Option<u32>>) -> Self {
         self.changed.insert(setting, value.into());
@@ -237,7 +237,7 @@ impl LimitChanges {
         self.changed.is_empty()
     }
 
-    /// The changed settings, with their new values.
+    /// The changed settings and their new values.
     pub fn each(&self) -> impl Iterator<Item = (LimitSetting, Option<u32>)> {
         self.changed
             .iter()
@@ -250,7 +250,7 @@ impl LimitChanges {
             .fold(before, |own, (setting, value)| own.with(setting, value))
     }
 
-    /// Checks that all values are possible, and all settings belong to this scope.
+    /// Checks that all new values are in range and all settings belong to this scope.
     pub fn check(&self, scope: Scope) -> Result<(), BadLimit> {
         let settings = self.each();
         let tried = settings.fold(OwnLimits::NONE, |own, (setting, value)| {
@@ -279,7 +279,7 @@ impl Limits {
     pub(super) const FREE: Self = Self::for_tests(1, 10, 0);
     pub(super) const PRO: Self = Self::for_tests(60, 10_000, 100);
 
-    /// Limits of a minute and a day, and the units that may be owed.
+    /// Limits per minute and day, and the units that may be owed.
     pub(super) const fn for_tests(minute: u32, day: u32, grace: u32) -> Self {
         Self {
             minute,

@@ -1,5 +1,6 @@
 //! Random schedules of everything that can happen to an application's day in one process: requests, late lease replies,
-//! crashes, restarts, midnights, clock steps, changes of tier, an unreachable ledger. Each step is followed by checks.
+//! crashes, restarts, midnights, clock steps, changes of tier, and an unreachable ledger. Each step is followed by
+//! checks.
 //!
 //! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 
@@ -14,7 +15,7 @@ use super::*;
 
 const CASES: u32 = 20_000;
 const START: Wall = Wall::from_seconds(1_763_769_590); // ten seconds before a midnight
-/// High enough never to refuse: these tests are about days.
+/// A limit that is never reached, because these tests are about days.
 const MINUTE: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ enum ScheduleStep {
         which: usize,
         kept: bool,
     },
-    /// The ledger records a lease; its reply is in flight.
+    /// The ledger records a lease, and the reply is in flight.
     LeaseBegins,
     /// The reply arrives.
     LeaseEnds,
@@ -105,16 +106,16 @@ impl ModelLedger {
     }
 }
 
-/// Events of one day, as callers and the ledger saw it.
+/// The outcome of one day for callers and the ledger.
 #[derive(Clone, Copy, Debug, Default)]
 struct DayOutcome {
     delivered: u64,
-    /// Leased, and lost in a crash.
+    /// Units that were leased and lost in a crash.
     lost: u64,
-    /// Delivered on grace, and not charged before a crash or the end of the day.
+    /// Units that were delivered on grace and not charged before a crash or the end of the day.
     forgotten: u64,
     largest_quota: u32,
-    /// The next day has begun, perhaps by a clock that was then set back.
+    /// The next day has begun, possibly because of a clock that was later set back.
     is_over: bool,
 }
 
@@ -131,10 +132,11 @@ struct ScheduleWorld {
     days: BTreeMap<Day, DayOutcome>,
     /// The number of this process.
     process: u32,
-    /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
+    /// Units of the current day that were granted by the ledger and delivered to callers before this process started.
     granted_before: u64,
     delivered_before: u64,
-    /// Days of which no further process has the share: one ended on them owing units, or left them for a later day.
+    /// Days for which no later process has the share, because a process ended with owed units or moved on to a later
+    /// day.
     lost_shares: BTreeSet<Day>,
 }
 
@@ -163,7 +165,7 @@ impl ScheduleWorld {
         }
     }
 
-    /// The balance's day, as a request at this moment would set it.
+    /// The day of the balance, updated as by a request at this moment.
     fn day(&mut self) -> Day {
         self.roll(self.now.wall.day())
     }
@@ -172,7 +174,7 @@ impl ScheduleWorld {
         let before = self.balance.day;
         self.balance.day = before.on(today);
         if self.balance.day.day() != before.day() {
-            // Owed units can no longer be charged, and idle units are worthless.
+            // Owed units can no longer be charged, and idle units can no longer be used.
             let outcome = self.outcome(before.day());
             outcome.forgotten += u64::from(before.owed());
             outcome.is_over = true;
@@ -229,7 +231,7 @@ impl ScheduleWorld {
                     self.most_running = self.most_running.max(self.running.len());
                     return;
                 }
-                // A call in flight is shared, so its reply comes first.
+                // A call in flight is shared, so its reply is applied first.
                 AdmissionVerdict::LeaseFirst => {
                     match self.pending.take().or_else(|| self.begin_lease()) {
                         Some(answer) => self.end_lease(answer),
@@ -255,7 +257,7 @@ impl ScheduleWorld {
                 }
             }
         }
-        panic!("a request went round and round");
+        panic!("a request is decided again and again");
     }
 
     fn settle(&mut self, which: usize, kept: bool) {
@@ -268,19 +270,19 @@ impl ScheduleWorld {
     }
 
     fn drain(&mut self) {
-        // Never with a lease in flight: a shutdown waits for it.
+        // No lease is in flight, because a shutdown waits for it.
         if !self.is_away && self.pending.is_none() {
             let day = self.balance.day.day();
             let (left, report) = self.balance.day.release();
             self.balance.day = left;
-            // Sent twice, as after a lost reply.
+            // The report is sent twice, as after a lost reply.
             for report in report.into_iter().flat_map(|report| [report; 2]) {
                 self.ledger.exchange(day, self.process, &report);
             }
         }
     }
 
-    /// The process ends without a shutdown.
+    /// The process crashes.
     fn crash(&mut self) {
         let day = self.balance.day.day();
         self.running.clear();
@@ -423,7 +425,7 @@ fn may_raise(step: ScheduleStep) -> bool {
     match step {
         ScheduleStep::Settle { kept, .. } => !kept,
         ScheduleStep::Drain | ScheduleStep::Restart | ScheduleStep::SetTier { .. } => true,
-        ScheduleStep::Crash // units delivered on grace are forgotten, and nothing else; compared with `forgotten`
+        ScheduleStep::Crash // only forgets units delivered on grace, which are compared with `forgotten`
         | ScheduleStep::Ask
         | ScheduleStep::LeaseBegins
         | ScheduleStep::LeaseEnds
@@ -452,7 +454,7 @@ proptest! {
                 prop_assert!(after <= before.saturating_add(forgotten), "{:?}: {} after {}", step, after, before);
             }
         }
-        // In the end every granted unit was delivered, lost in a crash, or returned.
+        // At the end, every granted unit was delivered, lost in a crash, or returned.
         world.is_away = false;
         world.restart();
         let day = world.balance.day.day();

@@ -6,23 +6,24 @@ words! {
     /// A rule that can refuse a request.
     #[derive(Hash)]
     pub enum LimitRule: name {
-        /// Requests per minute: a token bucket.
+        /// Requests per minute, limited by a token bucket.
         Minute = "minute",
-        /// Requests per UTC day: exact.
+        /// Requests per UTC day, counted exactly.
         Day = "day",
-        /// Requests per calendar month: exact.
+        /// Requests per calendar month, counted exactly.
         Month = "month",
-        /// Requests to all applications of an owner per UTC day: exact.
+        /// Requests of all applications of an owner per UTC day, counted exactly.
         OwnerDay = "owner_day",
-        /// The same per calendar month: exact.
+        /// Requests of all applications of an owner per calendar month, counted exactly.
         OwnerMonth = "owner_month",
-        /// Refused requests per minute: a token bucket.
+        /// Refused requests per minute, limited by a token bucket.
         Guard = "guard",
     }
 }
 
 words! {
-    /// A setting of limits that an application or an account can have of its own. The names of limits are those of [`LimitRule`].
+    /// A limit setting that can be set for an individual application or account. Limits have the same names as in
+    /// [`LimitRule`].
     #[derive(Hash, PartialOrd, Ord)]
     pub enum LimitSetting: name {
         /// Requests per minute.
@@ -33,9 +34,9 @@ words! {
         Month = "month",
         /// The day on which the months of the application begin.
         MonthAnchor = "month_anchor",
-        /// Requests to all applications of an account per day.
+        /// Requests of all applications of an account per day.
         OwnerDay = "owner_day",
-        /// The same per month.
+        /// Requests of all applications of an account per month.
         OwnerMonth = "owner_month",
     }
 }
@@ -43,27 +44,27 @@ words! {
 /// The requests that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of an application.
+    /// The requests of one application.
     Application,
-    /// Those of all applications of an owner.
+    /// The requests of all applications of an owner.
     Owner,
 }
 
 /// The time for which a limit counts requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// A minute: a token bucket.
+    /// A minute, with a token bucket.
     Minute,
-    /// A minute of refused requests: a token bucket.
+    /// A minute, with a token bucket for refused requests.
     Guard,
-    /// UTC days. Then the limit is exact, and a unit counts in all its windows.
+    /// UTC days. The limit is exact, and a unit counts in all windows that contain its day.
     Calendar(CalendarPeriod),
 }
 
 /// The days that a calendar limit counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalendarPeriod {
-    /// One.
+    /// A single day.
     Day,
     /// A month.
     Month,
@@ -72,17 +73,18 @@ pub enum CalendarPeriod {
 /// A row of the table of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitRow {
-    /// The requests that it counts.
+    /// The requests that the limit counts.
     pub scope: Scope,
-    /// The time for which it counts them.
+    /// The time for which the limit counts requests.
     pub period: Period,
 }
 
 impl LimitRule {
-    /// The calendar limits besides the day. They are absent unless set, and their windows have rows of their own in the ledger.
+    /// The calendar limits other than the day. They apply only if set, and their windows have separate rows in the
+    /// ledger.
     pub const WINDOWS: [Self; 3] = [Self::Month, Self::OwnerDay, Self::OwnerMonth];
 
-    /// The table. Whatever differs between limits follows from their rows.
+    /// The table. All differences between limits are in their rows.
     pub const fn row(self) -> LimitRow {
         match self {
             Self::Minute => LimitRow::new(Scope::Application, Period::Minute),
@@ -111,7 +113,7 @@ impl LimitSetting {
         LimitRule::parse(self.name())
     }
 
-    /// Its description, for operators.
+    /// A description for operators.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Minute => "Requests per minute; `none` for the tier's limit",
@@ -121,15 +123,15 @@ impl LimitSetting {
                 "Day on which the months of the application begin, 1 to 31; `none` for the tier's"
             }
             Self::OwnerDay => {
-                "Requests to all applications of the account per day; `none` for the tier's quota, if it has one"
+                "Requests of all applications of the account per day; `none` for the tier's quota, if it has one"
             }
             Self::OwnerMonth => {
-                "Requests to all applications of the account per month; `none` for the tier's quota, if it has one"
+                "Requests of all applications of the account per month; `none` for the tier's quota, if it has one"
             }
         }
     }
 
-    /// The requests that it limits.
+    /// The requests that the setting limits.
     pub fn scope(self) -> Scope {
         self.rule()
             .map_or(Scope::Application, |rule| rule.row().scope)
@@ -137,7 +139,7 @@ impl LimitSetting {
 }
 
 impl Period {
-    /// The adjective of a quota of this time.
+    /// The adjective for a quota with this period.
     pub const fn adjective(self) -> &'static str {
         match self {
             Self::Minute | Self::Guard => "minute",
@@ -146,7 +148,7 @@ impl Period {
         }
     }
 
-    /// The present time of this kind.
+    /// The phrase for the current period.
     pub const fn present(self) -> &'static str {
         match self {
             Self::Minute | Self::Guard => "in the last minute",
@@ -155,7 +157,7 @@ impl Period {
         }
     }
 
-    /// Whether its windows begin and end at midnight UTC.
+    /// Whether the windows begin and end at midnight UTC.
     pub const fn is_calendar(self) -> bool {
         matches!(self, Self::Calendar(_))
     }

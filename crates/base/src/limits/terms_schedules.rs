@@ -1,8 +1,8 @@
-//! Random schedules of several nodes while the daily quota changes: nodes learn of a change late, return what they
-//! leased before, and abandon calls that the ledger may still apply.
+//! Random schedules of several nodes while the daily quota changes. Nodes learn of a change late, return units that
+//! they leased before, and abandon calls that the ledger may still apply.
 //!
-//! Once every node has returned its units after a change, no request beyond the new quota is served, and all of the quota
-//! can be used. The same schedules run against rules with known bugs, and must find each of them.
+//! Once every node has returned its units after a change, no request beyond the new quota is served, and all of the
+//! quota can be used. The same schedules run against rules with known bugs, and must find each bug.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ const TODAY: Day = Day::from_number(20_000);
 
 #[derive(Clone, Copy, Debug)]
 enum TermsStep {
-    /// Requests of a caller, each served unless the node must lease units first.
+    /// Requests of a caller. Each is served unless the node must lease units first.
     Requests {
         node: usize,
         count: u32,
@@ -29,11 +29,11 @@ enum TermsStep {
     Decide(usize),
     /// The reply arrives.
     Answer(usize),
-    /// The node gives up its call; the ledger may apply the report later.
+    /// The node abandons its call. The ledger may apply the report later.
     Abandon(usize),
     /// The ledger applies an abandoned report.
     DecideLate(usize),
-    /// The quota changes, at the ledger only.
+    /// The quota changes, but only in the ledger.
     Change(u32),
     /// A node learns of the newest quota.
     Learn(usize),
@@ -58,17 +58,17 @@ fn step() -> impl Strategy<Value = TermsStep> {
     ]
 }
 
-/// The rules of the nodes, and wrong ones.
+/// The correct rules of the nodes and incorrect variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TermsRules {
     Right,
-    /// Bug: nodes keep what they leased before a change.
+    /// Bug: nodes keep units that they leased before a change.
     Keep,
-    /// Bug: nodes spend all they have leased, whatever the quota.
+    /// Bug: nodes spend all leased units, regardless of the quota.
     SpendAll,
 }
 
-/// A quota, and the number of changes before it.
+/// A quota and the number of changes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NumberedQuota {
     change: u32,
@@ -81,7 +81,7 @@ struct TermsCall {
     report: NodeReport,
     assumed: NumberedQuota,
     is_return: bool,
-    /// The reply, and the number of changes when it was decided.
+    /// The reply and the number of changes when it was decided.
     reply: Option<(NodeTotals, u64, u32)>,
 }
 
@@ -90,7 +90,7 @@ struct TermsNode {
     id: usize,
     balance: DayBalance,
     known: NumberedQuota,
-    /// The last change after which its return was confirmed.
+    /// The last change for which the return of units was confirmed.
     returned_after: u32,
     must_return: bool,
     call: Option<TermsCall>,
@@ -125,7 +125,7 @@ impl TermsFleet {
         fleet
     }
 
-    /// A new node, which reads quota and total from the ledger.
+    /// A new node, which reads the quota and the total from the ledger.
     fn started(&mut self) -> TermsNode {
         self.rows.push(NodeTotals::default());
         let balance = DayBalance::opened(TODAY, self.total.granted);
@@ -247,7 +247,7 @@ impl TermsFleet {
         });
     }
 
-    /// The ledger grants nothing to outdated terms.
+    /// The ledger grants nothing if the terms are outdated.
     fn decide(&mut self, mut call: TermsCall) -> TermsCall {
         let quota = if call.assumed == self.current {
             call.report.quota
@@ -277,7 +277,7 @@ impl TermsFleet {
         }
     }
 
-    /// All nodes learn of the newest quota and return their units. Then they use up what is left of the quota.
+    /// All nodes learn of the newest quota and return their units. Then they use up the rest of the quota.
     fn finish(&mut self) -> Result<(), String> {
         for node in 0..NODES {
             self.take(TermsStep::Learn(node))?;
@@ -289,7 +289,7 @@ impl TermsFleet {
             let mut served = None;
             while served != Some(self.spent) {
                 served = Some(self.spent);
-                // One attempt that leases, after one that returns units, and one that is served.
+                // Three attempts: one returns units, one leases units, and one is served.
                 for _ in 0..3 {
                     self.request(node)?;
                     self.exchange(node);

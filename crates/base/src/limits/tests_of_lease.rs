@@ -1,4 +1,4 @@
-//! Leases grow with use, are spent, returned and released.
+//! Leases grow with use, and are spent, returned and released.
 
 use super::*;
 

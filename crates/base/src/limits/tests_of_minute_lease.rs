@@ -1,4 +1,4 @@
-//! A gateway's tokens, in calls to a pool, and its verdicts on requests.
+//! A gateway's tokens and calls to a pool, and its verdicts on requests.
 
 use crate::clock::{Day, Wall};
 use crate::limits::minute_lease::*;
@@ -100,7 +100,7 @@ impl TestGateway {
         self.calls += 1;
     }
 
-    /// Returns unused tokens, and reports used ones.
+    /// Returns unused tokens and reports used tokens.
     fn tidy(&mut self, pool: &mut MinutePool, limits: &Limits, now: Now) {
         if self.lease.is_idle(now.mono) {
             let report = self.lease.release(limits.minute, now.mono).unwrap();
@@ -108,7 +108,7 @@ impl TestGateway {
         }
     }
 
-    /// A request, with the calls that it waits for and starts.
+    /// A request, including the calls that it waits for and starts.
     fn request(&mut self, pool: &mut MinutePool, limits: &Limits, now: Now) -> bool {
         let mut verdict = self.decide(limits, now, false, REACHABLE);
         if verdict == AdmissionVerdict::LeaseFirst {
@@ -126,7 +126,7 @@ impl TestGateway {
         true
     }
 
-    /// The number of admitted requests, of as many as twice the limit.
+    /// The number of admitted requests, out of twice the limit.
     fn burst(&mut self, pool: &mut MinutePool, limits: &Limits, now: Now) -> u32 {
         (0..2 * limits.minute)
             .map(|_| u32::from(self.request(pool, limits, now)))
@@ -144,7 +144,7 @@ fn one_gateway_serves_the_whole_limit_at_once() {
     }
 }
 
-/// Requests of a caller that changes gateways at random, compared with one bucket.
+/// Results for a caller that sends requests to random gateways, compared with one bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallerFigures {
     requests: u32,
@@ -156,7 +156,7 @@ struct CallerFigures {
     wrongly_refused: u32,
 }
 
-/// Ten hours of requests at this part of the limit, in a Poisson process.
+/// Ten hours of requests in a Poisson process at this fraction of the limit.
 fn ten_hours(limits: &Limits, load: f64) -> CallerFigures {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut uniform = move || {
@@ -235,7 +235,7 @@ fn unused_tokens_are_returned_after_half_a_minute_and_another_gateway_gets_them(
     let mut pool = pool(&PRO);
     let mut gateways = [1, 2].map(|id| TestGateway::new(id, &PRO));
     assert_eq!(gateways[0].burst(&mut pool, &PRO, at(0)), 60);
-    // A chunk of which one token is used.
+    // One token of a chunk is used.
     assert!(gateways[0].request(&mut pool, &PRO, at(20_000)));
     let held = gateways[0].lease.held;
     assert!(held > 0);
@@ -421,7 +421,7 @@ fn after_an_outage_tokens_are_leased_again_and_those_refilled_meanwhile_are_paid
         "{alone:?}"
     );
     assert!(gateway.request(&mut pool, &PRO, at(30_000)));
-    // Ten of twenty tokens were refilled, of which three are kept.
+    // Ten of twenty tokens were refilled, and three of them are kept.
     assert_eq!(gateway.lease.held, 2);
     let other = TestGateway::new(2, &PRO).burst(&mut pool, &PRO, at(30_000));
     assert_eq!(other, 57);

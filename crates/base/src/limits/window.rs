@@ -1,37 +1,37 @@
-//! Windows of calendar limits: whole UTC days, so that a day is in exactly one window of each limit. Units are granted for
-//! a day, and count in all windows that contain it. Pure.
+//! Windows of calendar limits. A window is a range of whole UTC days, so a day is in exactly one window of each limit.
+//! Units are granted for a day, and count in all windows that contain the day. The code is pure.
 
 use crate::clock::{Day, Wall};
 
 use super::table::{CalendarPeriod, LimitRule, Period, Scope};
 
-/// The warning about a quota for several days that is smaller than that of the day.
+/// The warning about a quota for several days that is smaller than the daily quota.
 pub const BELOW_DAY: &str =
-    "the quota is smaller than that of the day, which no application can use up";
+    "the quota is smaller than the daily quota, which no application can then use up";
 
 /// The days that a calendar limit counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The limit.
     pub rule: LimitRule,
-    /// Its first day.
+    /// The first day.
     pub start: Day,
-    /// The first day after it.
+    /// The first day after the window.
     pub end: Day,
 }
 
-/// The calendar limits besides the day, as far as they are set.
+/// The calendar limits, other than the day, that are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalendarLimits {
-    /// Units, in the order of [`LimitRule::WINDOWS`]; 0 without a limit.
+    /// Units, in the order of [`LimitRule::WINDOWS`]; 0 if there is no limit.
     quotas: [u32; LimitRule::WINDOWS.len()],
     /// The day on which months of applications begin.
     anchor: u8,
-    /// The day on which months of owners begin: the same for all applications in a tier.
+    /// The day on which months of owners begin, the same for all applications in a tier.
     owner_anchor: u8,
 }
 
-/// A window, and the number of units that may be granted in it.
+/// A window and the number of units that may be granted in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalendarQuota {
     /// The window.
@@ -40,7 +40,7 @@ pub struct CalendarQuota {
     pub quota: u32,
 }
 
-/// A window, and the units granted in it.
+/// A window and the units granted in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowUnits {
     /// The window.
@@ -63,13 +63,13 @@ impl CalendarLimits {
         }
     }
 
-    /// With months of the application that begin on this day.
+    /// These limits, with months of the application that begin on this day.
     #[must_use]
     pub const fn with_month_anchor(self, anchor: u8) -> Self {
         Self { anchor, ..self }
     }
 
-    /// With this limit.
+    /// These limits with another limit.
     #[must_use]
     pub fn with(mut self, rule: LimitRule, quota: u32) -> Self {
         for (limited, known) in LimitRule::WINDOWS.iter().zip(&mut self.quotas) {
@@ -80,14 +80,14 @@ impl CalendarLimits {
         self
     }
 
-    /// The number of units of a limit, if it is set.
+    /// The quota of a limit, if it is set.
     pub fn quota(self, rule: LimitRule) -> Option<u32> {
         self.each()
             .find(|(limited, _)| *limited == rule)
             .map(|(_, quota)| quota)
     }
 
-    /// Whether none is set.
+    /// Whether no limit is set.
     pub fn is_empty(self) -> bool {
         self.quotas.iter().all(|quota| *quota == 0)
     }
@@ -104,7 +104,8 @@ impl CalendarLimits {
         })
     }
 
-    /// The limits with a smaller quota than a day has, which may be a mistake: no application can use up its day.
+    /// The limits with a quota smaller than the daily quota. This may be a mistake, because no application can then use
+    /// up its day.
     pub fn below_day(self, day: u32) -> impl Iterator<Item = LimitRule> {
         self.each()
             .filter(move |(_, quota)| *quota < day)
@@ -118,7 +119,8 @@ impl CalendarLimits {
 }
 
 impl Window {
-    /// The window of a limit that contains `day`. Months begin on the day `anchor`. `None` if the limit is no calendar limit.
+    /// The window of a limit that contains `day`. Months begin on day `anchor`. `None` if the limit is not a calendar
+    /// limit.
     pub fn around(day: Day, rule: LimitRule, anchor: u8) -> Option<Self> {
         let [start, end] = match rule.row().period {
             Period::Minute | Period::Guard => return None,
@@ -128,17 +130,17 @@ impl Window {
         Some(Self { rule, start, end })
     }
 
-    /// Whether it contains this day.
+    /// Whether the window contains this day.
     pub fn contains(self, day: Day) -> bool {
         self.start <= day && day < self.end
     }
 
-    /// When it ends.
+    /// The time when the window ends.
     pub const fn ends_at(self) -> Wall {
         self.end.start()
     }
 
-    /// Its length in seconds.
+    /// The length in seconds.
     pub const fn seconds(self) -> u32 {
         (self.end.number() - self.start.number()) * 86_400
     }

@@ -1,7 +1,8 @@
-//! The balance of a window of several days in one process, as far as this process knows it: units granted to others count
-//! as used. Its own units are those of its day: a unit that is leased for the day counts in all windows already.
+//! The balance of a window of several days in one process, as far as this process knows it. Units granted to others
+//! count as used. The process's own units are those of its day, because a unit that is leased for the day already
+//! counts in all windows.
 //!
-//! Pure.
+//! The code is pure.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use super::window::{CalendarQuota, Window, WindowUnits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBalance {
     window: Window,
-    /// Granted in the window to other nodes, to earlier processes, and for other days than the current one.
+    /// Units granted in the window to other nodes, to earlier processes, and for days other than the current one.
     elsewhere: u64,
 }
 
 impl WindowBalance {
-    /// By a reply of the ledger, in which the process has these totals of its day.
+    /// The balance according to a reply of the ledger, in which the process has these totals of its day.
     pub fn new(units: WindowUnits, node: NodeTotals) -> Self {
         Self {
             window: units.window,
@@ -29,7 +30,7 @@ impl WindowBalance {
         }
     }
 
-    /// The balance of a window that begins: nothing is granted in it.
+    /// The balance of a window that has just begun, in which nothing is granted.
     pub const fn begun(window: Window) -> Self {
         Self {
             window,
@@ -42,7 +43,7 @@ impl WindowBalance {
         self.window
     }
 
-    /// Another day has begun: the units of `ended` are those of another day from now on.
+    /// The balance after a new day has begun. The units of `ended` now belong to another day.
     pub fn after(self, ended: DayBalance) -> Self {
         Self {
             elsewhere: self.elsewhere.saturating_add(ended.leased().into()),
@@ -60,7 +61,7 @@ impl WindowBalance {
         left(quota, self.granted(day))
     }
 
-    /// Units left of the window, as reported to the caller.
+    /// Remaining units of the window, as reported to the caller.
     pub fn remaining(self, quota: u32, day: DayBalance) -> u32 {
         left(quota, self.elsewhere.saturating_add(day.in_use().into()))
     }
@@ -71,7 +72,7 @@ fn left(quota: u32, used: u64) -> u32 {
 }
 
 impl CalendarQuota {
-    /// The status of its window with this balance.
+    /// The status of the window with this balance.
     pub fn status(self, balance: WindowBalance, day: DayBalance, now: Now) -> LimitStatus {
         let remaining = balance.remaining(self.quota, day);
         let reset = self.window.ends_at();

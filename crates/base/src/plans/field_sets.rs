@@ -1,4 +1,4 @@
-//! The distinct sets of reserved fields that tiers see. A document has a form for each.
+//! The distinct sets of reserved fields that tiers see. A document has a form for each set.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::routes::{Endpoint, shapes::ItemField};
 /// Maximum number of sets.
 pub const MOST_FIELD_SETS: usize = 4;
 
-/// The place of a set: the set of all reserved fields is the first, the empty set the second.
+/// The index of a set. The set of all reserved fields is first, the empty set second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldSetIndex(pub(super) u8);
 
@@ -23,7 +23,7 @@ impl FieldSetIndex {
     pub(super) const ALL: Self = Self(0);
     pub(super) const NONE: Self = Self(1);
 
-    /// The element of this set. A set without a separate element has the element of the empty set.
+    /// The element for this set. A set without a separate element has the element of the empty set.
     pub fn choose<T>(self, of_sets: &[T; MOST_FIELD_SETS]) -> &T {
         let [_, none, ..] = of_sets;
         of_sets.get(usize::from(self.0)).unwrap_or(none)
@@ -38,7 +38,8 @@ impl Default for FieldSets {
 }
 
 impl FieldSets {
-    /// The place of a set, which is added if it is new. `all` are all reserved fields. `None` if there are too many sets.
+    /// The index of a set, which is added if it is new. `all` contains all reserved fields. `None` if there are too
+    /// many sets.
     pub fn place(&mut self, seen: &FieldPaths, all: &FieldPaths) -> Option<FieldSetIndex> {
         if seen == all {
             return Some(FieldSetIndex::ALL);
@@ -52,18 +53,18 @@ impl FieldSets {
             .map(|(place, _)| FieldSetIndex(place))
     }
 
-    /// The sets from which a field may be missing: the empty one first.
+    /// The sets from which a field may be missing, starting with the empty set.
     pub fn partial(&self) -> &[FieldPaths] {
         &self.0
     }
 
-    /// The set at a place; `None` for all reserved fields. An unknown place has the empty set.
+    /// The set at an index; `None` for all reserved fields. An unknown index has the empty set.
     pub fn seen(&self, place: FieldSetIndex) -> Option<&FieldPaths> {
         let before = usize::from(place.0).checked_sub(1)?;
         self.0.get(before).or(self.0.first())
     }
 
-    /// The place of the largest set all of whose fields are in a set of `others`.
+    /// The index of the largest set whose fields are all in the set at `place` in `others`.
     pub fn largest_within(&self, others: &Self, place: FieldSetIndex) -> FieldSetIndex {
         let Some(seen) = others.seen(place) else {
             return place;
@@ -73,7 +74,7 @@ impl FieldSets {
         largest.map_or(FieldSetIndex::NONE, |(place, _)| FieldSetIndex(place))
     }
 
-    /// Text that is unique to the set; empty for the sets of the specification.
+    /// A text that identifies the sets; empty for the sets of the specification.
     pub fn fingerprint(&self) -> String {
         let digest = || format!(" {:016x}", Digest::of(&format!("{:?}", self.0)).spread());
         if self.0.len() > 1 {
@@ -85,7 +86,7 @@ impl FieldSets {
 }
 
 impl Endpoint {
-    /// The paths of its fields for paid callers.
+    /// The paths of the fields for paid callers.
     pub fn reserved_fields(&self) -> FieldPaths {
         let mut paths = FieldPaths::new();
         collect(self.name, self.item, &mut paths);

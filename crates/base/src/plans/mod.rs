@@ -1,6 +1,6 @@
 //! Tiers: the rights of a plan, the fields that it sees, and its limits.
 //!
-//! Pure. `store` has the tiers of applications; `gateway::stages::resolve` checks rights.
+//! The code is pure. `store` has the tiers of applications. `gateway::stages::resolve` checks rights.
 
 mod field_sets;
 mod rights;

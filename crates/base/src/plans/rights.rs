@@ -9,10 +9,10 @@ use crate::routes::{DocumentKey, Endpoint, Period, Route};
 
 use super::field_sets::FieldSetIndex;
 
-/// Endpoints with data of the past, for which a tier may have a separate longest period.
+/// Endpoints with past data, for which a tier may have a separate longest period.
 pub const DEEP: [Route; 2] = [Route::History, Route::Incidents];
 
-/// Some periods.
+/// A set of periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeriodSet(u8);
 
@@ -20,7 +20,7 @@ impl PeriodSet {
     /// All periods.
     pub const ALL: Self = Self::up_to(Period::Month);
 
-    /// This period and all shorter ones.
+    /// This period and all shorter periods.
     pub const fn up_to(longest: Period) -> Self {
         Self((2 << longest as u8) - 1)
     }
@@ -48,14 +48,14 @@ impl FromIterator<Period> for PeriodSet {
     }
 }
 
-/// The rights of a tier: a reference to a row, since every caller and every document in a thread's memory has a copy. Equal
-/// rows are kept once, for the life of the process.
+/// The rights of a tier. This is a reference to a row, because every caller and every document in a thread's memory has
+/// a copy. Equal rows are kept once, for the lifetime of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights(&'static RightsRow);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RightsRow {
-    /// A bit for each endpoint, by its `Route::index`. There are at most 45 of them.
+    /// A bit for each endpoint, at its `Route::index`. There are at most 45 endpoints.
     endpoints: u64,
     periods: PeriodSet,
     /// The periods that the depths of the [`DEEP`] endpoints allow.
@@ -87,7 +87,7 @@ static FREE_ROW: RightsRow = RightsRow {
     is_paid: false,
     ..PAID
 };
-/// The rows of settings that narrow those two.
+/// The rows of settings that narrow one of those rows.
 static NARROWED: Mutex<Vec<&'static RightsRow>> = Mutex::new(Vec::new());
 
 impl PartialEq for Rights {
@@ -99,15 +99,15 @@ impl PartialEq for Rights {
 impl Eq for Rights {}
 
 impl Rights {
-    /// The rights of a tier that is not paid: all but the period `latest` and the reserved fields.
+    /// The rights of a free tier: everything except the period `latest` and the reserved fields.
     pub const FREE: Self = Self(&FREE_ROW);
 
     /// The rights of a paid tier: everything.
     pub const PAID: Self = Self(&PAID_ROW);
 
     fn of(row: RightsRow) -> Self {
-        // The lock is held from the search to the insertion: rights are compared by address, so equal rows must be one
-        // row.
+        // The lock is held from the search to the insertion, because rights are compared by address, so equal rows must
+        // be stored only once.
         let mut narrowed = NARROWED.lock();
         let mut known = [&FREE_ROW, &PAID_ROW]
             .into_iter()
@@ -120,14 +120,14 @@ impl Rights {
         Self(row)
     }
 
-    /// These rights, with only some of the periods. `None` if the given periods include others, or if no period is
-    /// left.
+    /// These rights with only these periods. `None` if they include other periods, or if no period is left.
     pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
         let is_narrower = periods.0 & !self.0.periods.0 == 0 && periods != PeriodSet(0);
         is_narrower.then(|| Self::of(RightsRow { periods, ..*self.0 }))
     }
 
-    /// These rights, with this longest period of a [`DEEP`] endpoint. `None` if no period is left, and for other endpoints.
+    /// These rights with this longest period of a [`DEEP`] endpoint. `None` for other endpoints, and if no period is
+    /// left.
     pub fn with_depth(self, route: Route, longest: Period) -> Option<Self> {
         let mut row = *self.0;
         *DEEP
@@ -139,7 +139,7 @@ impl Rights {
         (rights.periods_of(route) != PeriodSet(0)).then_some(rights)
     }
 
-    /// These rights, for these endpoints only.
+    /// These rights with only these endpoints.
     #[must_use]
     pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
         let bits = endpoints
@@ -151,7 +151,7 @@ impl Rights {
         })
     }
 
-    /// These rights, with this set of fields.
+    /// These rights with this set of fields.
     #[must_use]
     pub fn with_fields(self, fields: FieldSetIndex) -> Self {
         Self::of(RightsRow { fields, ..*self.0 })
@@ -162,7 +162,7 @@ impl Rights {
         self.0.is_paid
     }
 
-    /// A small number that usually differs between rights that differ.
+    /// A small number that usually differs between different rights.
     pub const fn mark(self) -> u64 {
         (self.0.fields.0 << 4 | self.0.periods.0) as u64
     }
@@ -188,7 +188,7 @@ impl Rights {
         })
     }
 
-    /// The period of a request that names none: the first that the tier may request.
+    /// The period of a request that names none: the first period that the tier may request.
     pub fn default_period(self, route: Route) -> Period {
         self.periods_of(route).iter().next().unwrap_or(Period::Day)
     }

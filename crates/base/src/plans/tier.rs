@@ -1,4 +1,4 @@
-//! Tiers: the rights and limits of a plan. The five of the specification are the default.
+//! Tiers: the rights and limits of a plan. The five tiers of the specification are the default.
 
 use crate::limits::{BELOW_DAY, CalendarLimits};
 
@@ -18,23 +18,23 @@ pub struct TierLimits {
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
-    /// Its name, as in keys, logs and metrics.
+    /// The name, as in keys, logs and metrics.
     pub name: String,
-    /// Its entitlements.
+    /// The entitlements.
     pub rights: Rights,
-    /// Its limits of requests.
+    /// The request limits.
     pub limits: TierLimits,
 }
 
 impl Tier {
-    /// Quotas that may be a mistake, in words.
+    /// Warnings about quotas that may be a mistake.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let small = self.limits.calendar.below_day(self.limits.day);
         small.map(|rule| format!("tiers.{}.{}: {BELOW_DAY}", self.name, rule.name()))
     }
 }
 
-/// Index of a tier among the configured ones.
+/// Index of a tier among the configured tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierIndex(pub usize);
 

@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 
 use super::bodies::{ALLOWED, MAXIMUM, MINIMUM, PATTERN};
 
-/// The allowed values of a parameter. Each variant has separate members in the body of an error, so that every member
-/// has one type.
+/// The allowed values of a parameter. Each variant has separate members in an error body, so that each member has one
+/// type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedValues {
     /// One of these words.
     Words(Vec<&'static str>),
-    /// A whole number between two bounds, both included.
+    /// A whole number between two bounds, inclusive.
     Range {
-        /// The smallest.
+        /// The minimum.
         minimum: u8,
-        /// The largest.
+        /// The maximum.
         maximum: u8,
     },
-    /// A text that this regular expression matches as a whole.
+    /// A text that matches this regular expression as a whole.
     Pattern {
         /// The expression, without anchors.
         expression: &'static str,
-        /// The same in words.
+        /// A description in words.
         words: &'static str,
     },
 }
 
 impl AllowedValues {
-    /// The members that describe them in the body of an error, with their values.
+    /// The members that describe the allowed values in an error body, with their values.
     pub fn members(&self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Words(words) => vec![(ALLOWED, json!(words))],

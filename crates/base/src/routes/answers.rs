@@ -1,7 +1,7 @@
-//! The codes an endpoint can return, derived from its row.
+//! The codes that an endpoint can return, derived from its row.
 //!
-//! The API description lists a response for each, and the docs page names them. Tests compare real responses with
-//! this list.
+//! The API description lists a response for each code, and the docs page names the codes. Tests compare real responses
+//! with this list.
 
 use super::codes::{CODES, CodeRow, ErrorCode};
 use super::params::Param;
@@ -24,7 +24,7 @@ impl Endpoint {
             | ErrorCode::HeadersTooLarge
             | ErrorCode::InternalError
             | ErrorCode::Overloaded => true,
-            // An empty or dot segment in the place of an id makes a different path, so the error is `not_found`.
+            // An empty or dot segment instead of an id makes a different path, so the error is `not_found`.
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }
@@ -35,7 +35,7 @@ impl Endpoint {
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
             ErrorCode::InvalidParameter => self.takes.iter().any(|param| param.own().is_some()),
-            // Responses that are not stored need no backend, cost no quota and are equal for all tiers.
+            // Responses that are not stored need no backend, cost no quota and are the same for all tiers.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded
             | ErrorCode::UpstreamInvalid

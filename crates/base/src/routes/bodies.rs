@@ -1,6 +1,7 @@
 //! Response bodies as data: the envelope of a success and the flat object of an error.
 //!
-//! The API description and the docs page are generated from these, and tests validate responses against them.
+//! The API description and the docs page are generated from these descriptions, and tests validate responses against
+//! them.
 
 use crate::limits::LimitRule;
 
@@ -8,7 +9,7 @@ use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Te
 use super::field::ItemField;
 use super::field::{field, nullable};
 
-/// The fields of every successful response, in order. All are always present.
+/// The fields of every successful response, in order. All fields are always present.
 pub const ENVELOPE: &[ItemField] = &[
     field("success", Flag, "`true`."),
     field(
@@ -124,13 +125,13 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     ),
 ];
 
-/// Name of the field with the address for signing up.
+/// Name of the field with the URL for signing up.
 pub const SIGN_UP: &str = "sign_up";
-/// Name of the field with the address of larger plans.
+/// Name of the field with the URL of larger plans.
 pub const UPGRADE: &str = "upgrade";
 /// Name of the field with the name of a parameter.
 pub const PARAM: &str = "param";
-/// Names of the fields that describe allowed values.
+/// Names of the fields that describe the allowed values.
 pub(super) const ALLOWED: &str = "allowed";
 pub(super) const MINIMUM: &str = "minimum";
 pub(super) const MAXIMUM: &str = "maximum";

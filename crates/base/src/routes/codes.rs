@@ -1,7 +1,7 @@
-//! The table of error codes: every value of the `code` field of an error, and its meaning.
+//! The table of error codes: every value of the `code` field of an error and its meaning.
 //!
-//! The docs page has an anchor for each, the API description a response. The reasons of a refusal are in
-//! `gateway::Refusal`, which maps each to a code.
+//! For each code, the docs page has an anchor and the API description has a response. The reasons for refusals are in
+//! `gateway::Refusal`, which maps each reason to a code.
 
 use http::StatusCode;
 
@@ -39,13 +39,13 @@ pub enum ErrorCode {
 pub struct CodeRow {
     /// The code.
     pub code: ErrorCode,
-    /// Its HTTP status.
+    /// The HTTP status.
     pub status: StatusCode,
     /// The value in the body.
     pub word: &'static str,
     /// A short title, the same for every occurrence (`title` of RFC 9457).
     pub title: &'static str,
-    /// When it is sent.
+    /// The condition under which the code is sent.
     pub condition: &'static str,
     /// The remedy for the client.
     pub remedy: &'static str,
@@ -133,7 +133,7 @@ impl CodeRow {
 }
 
 impl ErrorCode {
-    /// Its row.
+    /// The row of the code.
     pub fn row(self) -> &'static CodeRow {
         CODES
             .get(self as usize)

@@ -1,14 +1,14 @@
-//! All endpoints of a gateway: the 13 endpoints of the specification, then the endpoints of its settings; and the
-//! function that finds an endpoint by its path.
+//! All endpoints of a gateway: the 13 endpoints of the specification, followed by the endpoints of the settings. Also
+//! finds an endpoint by path.
 
 use super::params::decode_segment;
 use super::table::{API_BASE, ENDPOINTS, Endpoint};
 
-/// All endpoints, in the order of their `Route::index`.
+/// All endpoints, ordered by `Route::index`.
 #[derive(Clone, Debug)]
 pub struct EndpointTable(Vec<&'static Endpoint>);
 
-/// A row, and the raw text in the place of `:id`.
+/// A row and the raw text that matches `:id`.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteMatch<'p> {
     /// The row.
@@ -25,7 +25,8 @@ impl Default for EndpointTable {
 }
 
 impl EndpointTable {
-    /// The endpoints of the specification, followed by these endpoints. The index of each is its place in the table.
+    /// The endpoints of the specification, followed by these endpoints. The index of an endpoint is its position in the
+    /// table.
     #[must_use]
     pub fn with(configured: impl IntoIterator<Item = &'static Endpoint>) -> Self {
         Self(ENDPOINTS.iter().chain(configured).collect())
@@ -36,7 +37,7 @@ impl EndpointTable {
         self.0.iter().copied()
     }
 
-    /// The endpoints whose responses are stored: those that a backend answers.
+    /// The endpoints whose responses are stored. A backend answers requests for these.
     pub fn stored(&self) -> impl Iterator<Item = &'static Endpoint> + Clone + '_ {
         self.iter().filter(|endpoint| endpoint.stored)
     }
@@ -46,7 +47,7 @@ impl EndpointTable {
         self.iter().skip(ENDPOINTS.len())
     }
 
-    /// Finds the row of a path. Fixed segments are compared after one percent-decoding; paths are not normalized: a
+    /// Finds the row of a path. Fixed segments are compared after percent-decoding once. Paths are not normalized: a
     /// trailing slash, `//` or a dot segment matches no row.
     pub fn find<'p>(&self, path: &'p str) -> Option<RouteMatch<'p>> {
         let rest = path.strip_prefix(API_BASE)?.strip_prefix('/')?;
@@ -55,14 +56,14 @@ impl EndpointTable {
 }
 
 impl Endpoint {
-    /// Whether a path below the base is this endpoint's.
+    /// Matches a path below the base with this endpoint.
     fn matched<'p>(&'static self, below_base: &'p str) -> Option<RouteMatch<'p>> {
         let mut raw_id = None;
         let mut parts = below_base.split('/');
         for segment in self.segments {
             let part = parts.next()?;
             if *segment == ":id" {
-                // An empty or dot segment makes the path wrong, not the id.
+                // With an empty or dot segment, the path is wrong, not the id.
                 if matches!(part, "" | "." | "..") {
                     return None;
                 }
@@ -77,7 +78,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether one path can match both endpoints.
+    /// Whether a path can match both endpoints.
     pub fn overlaps(&self, segments: &[&str]) -> bool {
         let is_open = |segment: &str| segment == ":id";
         self.segments.len() == segments.len()

@@ -1,6 +1,6 @@
-//! Writes the common part of an error body: flat, because a real client prints `body.code`. The gateway adds limits and
-//! the request id. The JSON is written without a serializer: a refusal must not cost more than the request that it
-//! refuses, and a serializer inspects every character of texts that need no escaping.
+//! Writes the common part of an error body. The object is flat, because a real client prints `body.code`. The gateway
+//! adds limits and the request id. The JSON is written without a serializer, which would inspect every character of
+//! texts that need no escaping. A refusal must not cost more than the refused request.
 
 use super::codes::CodeRow;
 use super::{API_VERSION, AllowedValues, Param};
@@ -14,7 +14,7 @@ pub struct ErrorBody<'a> {
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error with this code, the parameter concerned and the values this caller may use.
+    /// An error with this code and, if a parameter is invalid, the parameter and the values that this caller may use.
     pub fn new(
         row: &'static CodeRow,
         message: &'a str,
@@ -27,7 +27,7 @@ impl<'a> ErrorBody<'a> {
         }
     }
 
-    /// Writes its members, without braces.
+    /// Writes the members, without braces.
     pub fn write(&self, body: &mut Vec<u8>) {
         let CodeRow { status, word, .. } = self.row;
         append(
@@ -50,7 +50,7 @@ impl<'a> ErrorBody<'a> {
     }
 }
 
-/// Appends JSON text. Errors are frequent under attack, and pieces cost a fraction of formatted text.
+/// Appends JSON text. Errors are frequent during an attack, and appending pieces costs a fraction of formatting.
 pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
     for piece in pieces {
         body.extend_from_slice(piece.as_bytes());
@@ -59,7 +59,7 @@ pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
 
 /// Appends text as a JSON string.
 pub fn append_string(body: &mut Vec<u8>, text: &str) {
-    // The loop has no early exit, so that several characters are checked in one instruction.
+    // The loop has no early exit, so that several characters can be checked in one instruction.
     let is_escaped = |byte: u8| matches!(byte, 0..b' ' | b'"' | b'\\');
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         serde_json::to_writer(body, text)

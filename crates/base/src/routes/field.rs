@@ -1,33 +1,33 @@
-//! The description of a field: its name, its type, and when it is present.
+//! The description of a field: name, type, and presence.
 
 /// A field of an item.
 #[derive(Debug)]
 pub struct ItemField {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its type.
+    /// The type.
     pub shape: FieldShape,
-    /// When it is present.
+    /// The condition for its presence.
     pub presence: Presence,
-    /// Whether only paid keys see it; responses to Free keys omit it.
+    /// Whether only paid keys see the field. Responses to Free keys omit it.
     pub paid_only: bool,
-    /// Its meaning.
+    /// The meaning.
     pub meaning: &'static str,
-    /// Its value in examples, as JSON, if the description of a field has one.
+    /// The value in examples, as JSON, if the field has a specific one.
     pub example: Option<&'static str>,
 }
 
-/// When a field is present.
+/// The condition under which a field is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always, with a value.
+    /// Always present, with a value.
     Always,
     /// Always present; `null` means no value. Used only for bodies that the gateway writes itself.
     Nullable,
-    /// Present if it has a value; otherwise it is omitted, since a client reads `null` as zero. A foreign backend may
-    /// send `null`.
+    /// Present if it has a value. Otherwise it is omitted, because some clients read `null` as zero. A foreign backend
+    /// may send `null`.
     IfKnown,
-    /// As [`Presence::IfKnown`], and only for some parameters.
+    /// Like [`Presence::IfKnown`], but only for some parameters.
     IfRequested,
 }
 
@@ -40,7 +40,7 @@ pub enum FieldShape {
     Instant,
     /// A number.
     Number,
-    /// A score from 0 to 100; a foreign backend may send the string `unavailable`.
+    /// A score from 0 to 100. A foreign backend may send the string `unavailable`.
     Score,
     /// A whole number.
     Integer,
@@ -132,14 +132,14 @@ pub(super) const fn paid(
 }
 
 impl ItemField {
-    /// Whether it, or a field in it, is for paid callers only.
+    /// Whether the field, or a field in it, is only for paid callers.
     pub fn has_paid_part(&self) -> bool {
         self.paid_only || self.shape.fields().iter().any(Self::has_paid_part)
     }
 }
 
 impl FieldShape {
-    /// The fields of its objects.
+    /// The fields of the objects.
     pub const fn fields(&self) -> &'static [ItemField] {
         match self {
             Self::Object(fields) | Self::Objects(fields) => fields,
@@ -161,7 +161,7 @@ impl Presence {
         !matches!(self, Self::Always)
     }
 
-    /// Whether the built-in backend may omit it.
+    /// Whether the built-in backend may omit the field.
     pub const fn may_be_absent(self) -> bool {
         matches!(self, Self::IfKnown | Self::IfRequested)
     }

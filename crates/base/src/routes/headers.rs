@@ -1,4 +1,4 @@
-//! The table of response headers: name, scope, format, meaning.
+//! The table of response headers: name, scope, format and meaning.
 //!
 //! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
 //! written in `gateway::stages::respond`.
@@ -18,7 +18,7 @@ macro_rules! by_key {
 
 /// `Vary` of responses that are the same for all callers.
 pub const VARY_FOR_ALL: &str = by_encoding!();
-/// `Vary` of the other responses.
+/// `Vary` of all other responses.
 pub const VARY_BY_KEY: &str = by_key!();
 /// [`VARY_FOR_ALL`] if only listed origins may read responses.
 pub const VARY_FOR_ALL_BY_ORIGIN: &str = concat!(by_encoding!(), ", Origin");
@@ -28,30 +28,30 @@ pub const VARY_BY_KEY_AND_ORIGIN: &str = concat!(by_key!(), ", Origin");
 /// A response header of the data API.
 #[derive(Debug)]
 pub struct Header {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// The responses that have it.
+    /// The responses that may have the header.
     pub on: HeaderScope,
-    /// Whether all of them have it, or only some.
+    /// Whether all of these responses have the header.
     pub always: bool,
-    /// The format of its value.
+    /// The format of the value.
     pub value: HeaderValueKind,
     /// An example.
     pub example: &'static str,
-    /// Its meaning.
+    /// The meaning.
     pub meaning: &'static str,
 }
 
 /// A set of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderScope {
-    /// All.
+    /// All responses.
     Every,
-    /// Those with a body.
+    /// Responses with a body.
     Body,
-    /// 200 and 304 of endpoints that are stored: all except `/me`.
+    /// 200 and 304 responses of stored endpoints, which are all except `/me`.
     Document,
-    /// Those with one of these statuses.
+    /// Responses with one of these statuses.
     Status(&'static [u16]),
 }
 
@@ -60,7 +60,7 @@ pub enum HeaderScope {
 pub enum HeaderValueKind {
     /// A non-negative whole number.
     Integer,
-    /// One of these.
+    /// One of these words.
     Words(&'static [&'static str]),
     /// Text that matches this regular expression.
     Pattern(&'static str),
@@ -130,7 +130,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Address of a description of the deprecation, of the sign-up page, or of larger plans; the last two on refusals." },
 ];
 
-/// Headers that scripts may always read, and headers for browsers and caches only.
+/// Headers that scripts may always read, and headers that are only for browsers and caches.
 const NOT_FOR_SCRIPTS: [&str; 8] = [
     "Cache-Control",
     "Content-Type",
@@ -152,7 +152,7 @@ pub fn for_scripts() -> String {
 }
 
 impl HeaderScope {
-    /// Whether it covers a response with this status from an endpoint that is stored or not.
+    /// Whether the set includes a response with this status. `stored` states whether the endpoint is stored.
     pub fn covers(self, status: u16, stored: bool) -> bool {
         match self {
             Self::Every => true,

@@ -1,6 +1,6 @@
-//! Cache keys, built only here. Two requests share a key exactly if they must get the same document, which means the
-//! same endpoint, model, resolved period, sort key and limit. The form of a document depends on the tier and is chosen
-//! when it is served.
+//! Cache keys, built only here. Two requests share a key if and only if they must get the same document: the same
+//! endpoint, model, resolved period, sort key and limit. The form of a document depends on the tier and is chosen when
+//! it is served.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,7 +36,7 @@ pub struct DocumentKey {
 }
 
 impl ModelId {
-    /// Validates a decoded id, as in a backend's list.
+    /// Validates a decoded id, such as an id in a backend's list.
     pub fn new(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let well_formed = bytes.len() <= 128
@@ -58,7 +58,7 @@ impl ModelId {
             .ok_or(bad)
     }
 
-    /// Its text.
+    /// The text of the id.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("made of ASCII only, by the rule above")
     }
@@ -170,7 +170,7 @@ impl DocumentKey {
         })
     }
 
-    /// The values of the parameters in its query.
+    /// The values of the parameters in the query.
     fn values(&self) -> impl Iterator<Item = (Param, Cow<'_, str>)> {
         let takes = self.route.endpoint().takes.iter();
         takes.filter_map(|param| Some((*param, self.value(*param)?)))
@@ -207,7 +207,7 @@ impl DocumentKey {
 }
 
 impl fmt::Display for DocumentKey {
-    /// For logs and operators: `history gpt-5 period=7d`.
+    /// The form for logs and operators: `history gpt-5 period=7d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.route.name())?;
         if let Some(id) = &self.id {

@@ -1,7 +1,7 @@
 //! The public API as data: endpoints, parameters, error codes, item fields, and cache keys.
 //!
-//! Pure. The gateway resolves requests by these tables and the public pages are generated from them, so they always agree.
-//! Nothing here depends on the caller, the time or a socket.
+//! The code is pure. The gateway resolves requests with these tables, and the public pages are generated from them, so
+//! they always agree. Nothing here depends on the caller, the time or a socket.
 
 mod allowed;
 mod answers;

@@ -1,31 +1,31 @@
-//! Parameters that the settings give to their endpoints. Each has a list of words, one of which is the default.
+//! Parameters of endpoints that the settings define. Each parameter has a list of words, one of which is the default.
 
 use std::hash::{Hash, Hasher};
 
-/// Maximum number for one endpoint.
+/// Maximum number of such parameters per endpoint.
 pub const MOST_OWN_PARAMS: usize = 4;
 
-/// A parameter of an endpoint of the settings.
+/// A parameter of an endpoint that the settings define.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct OwnParam {
-    /// Its name in a query.
+    /// The name in a query.
     pub name: &'static str,
-    /// Its description, and its default.
+    /// The description, including the default.
     pub meaning: &'static str,
-    /// Its values, at most 255.
+    /// The allowed values, at most 255.
     pub words: &'static [&'static str],
-    /// The value if it is left out.
+    /// The value if the parameter is omitted.
     pub default: &'static str,
-    /// Its position among the parameters of its endpoint.
+    /// The position among the parameters of the endpoint.
     pub position: usize,
 }
 
-/// The words given for the own parameters of an endpoint, by position: 0 for none, `n` for the n-th word.
+/// The words that a request gives for these parameters of an endpoint, by position: 0 for none, `n` for the n-th word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnWords([u8; MOST_OWN_PARAMS]);
 
 impl OwnWords {
-    /// With this word. `None` if the parameter does not have it.
+    /// These words with another word. `None` if the parameter does not have this word.
     #[must_use]
     pub fn with(mut self, param: &OwnParam, word: &str) -> Option<Self> {
         let number = param.words.iter().position(|known| *known == word)?;
@@ -33,7 +33,7 @@ impl OwnWords {
         Some(self)
     }
 
-    /// With the default of a parameter that has no word.
+    /// These words with the default of a parameter, if it has no word yet.
     #[must_use]
     pub fn or_default(self, param: &OwnParam) -> Self {
         if self.word(param).is_some() {
@@ -49,7 +49,7 @@ impl OwnWords {
         param.words.get(number.checked_sub(1)?).copied()
     }
 
-    /// Whether all words given here are the same there.
+    /// Whether all words given here are the same in `other`.
     pub fn fits(self, other: Self) -> bool {
         self.0
             .iter()
@@ -59,7 +59,7 @@ impl OwnWords {
 }
 
 impl Hash for OwnWords {
-    /// Most documents have none and hash nothing.
+    /// Most documents have no such words, so nothing is hashed.
     fn hash<H: Hasher>(&self, state: &mut H) {
         if *self != Self::default() {
             state.write_u32(u32::from_ne_bytes(self.0));

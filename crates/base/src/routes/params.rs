@@ -1,7 +1,7 @@
-//! The parameters: their values in their only spelling, and the error for any other value.
+//! The parameters and their values. Each value has exactly one spelling, and any other value is an error.
 //!
-//! Exact and case-sensitive after one percent-decoding. Entitlement, which depends on the caller, is in
-//! `gateway::stages::resolve`.
+//! Values are compared after percent-decoding once, exactly and case-sensitively. Entitlement, which depends on the
+//! caller, is in `gateway::stages::resolve`.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ words! {
     /// The time range of a response, in the order of the specification.
     #[derive(Hash, PartialOrd, Ord)]
     pub enum Period: word {
-        /// The newest score; paid plans only.
+        /// The newest score. Only for paid plans.
         Latest = "latest",
         /// The last 24 hours.
         Day = "24h",
@@ -57,7 +57,7 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Limit(u8);
 
-/// A parameter whose value is not allowed, or that was given twice.
+/// A parameter that was given twice or has a value that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParam {
     /// The parameter.
@@ -67,7 +67,7 @@ pub struct BadParam {
 }
 
 impl BadParam {
-    /// The message for a caller who may use these values. Repeats nothing that the caller sent.
+    /// The message for a caller who may use these values. It does not repeat anything that the caller sent.
     pub fn message(&self, allowed: &AllowedValues) -> String {
         format!(
             "`{}` {}. Allowed: {allowed}.",
@@ -98,7 +98,7 @@ impl Limit {
         self.0
     }
 
-    /// Parses a canonical decimal from 1 to 100: no sign, no leading zero.
+    /// Parses a canonical decimal from 1 to 100, without a sign or leading zero.
     pub fn parse(text: &str) -> Option<Self> {
         let canonical =
             !text.starts_with('0') && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -111,7 +111,7 @@ impl Param {
     /// The parameters of the specification.
     pub const ALL: [Self; 4] = [Self::Id, Self::Period, Self::SortBy, Self::Limit];
 
-    /// Its name in a query.
+    /// The name in a query.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -122,7 +122,7 @@ impl Param {
         }
     }
 
-    /// Its definition, if settings define it.
+    /// The definition of a parameter that the settings define.
     pub const fn own(self) -> Option<&'static OwnParam> {
         if let Self::Own(own) = self {
             Some(own)
@@ -131,7 +131,7 @@ impl Param {
         }
     }
 
-    /// The value if it is omitted, unless that depends on the caller.
+    /// The default value, unless it depends on the caller.
     pub fn default_value(self) -> Option<Cow<'static, str>> {
         match self {
             Self::Id | Self::Period => None,
@@ -152,7 +152,7 @@ impl Param {
         }
     }
 
-    /// Its description, and its default.
+    /// The description, including the default.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Id => "Model identifier, as in the models list.",
@@ -184,7 +184,7 @@ impl Param {
 }
 
 /// Percent-decodes a path segment once. `None` if an escape is incomplete or not hexadecimal, or the result is not
-/// UTF-8. A plus sign stays a plus sign.
+/// UTF-8. A plus sign is not changed.
 pub fn decode_segment(raw: &str) -> Option<Cow<'_, str>> {
     decode(raw, false)
 }
@@ -214,9 +214,9 @@ fn hex(digit: u8) -> Option<u8> {
         .and_then(|value| u8::try_from(value).ok())
 }
 
-/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored with any value; a known
-/// parameter that is malformed, not allowed or repeated is an error. The first error in the order of `takes` is
-/// reported, so that the response does not depend on the order in the query.
+/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored. It is an error if the value
+/// of a known parameter is malformed or not allowed, or the parameter is repeated. The first error in the order of
+/// `takes` is reported, so that the response does not depend on the order in the query.
 pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {
     let mut query = Query::default();
     let Some(raw) = raw else { return Ok(query) };
@@ -257,7 +257,7 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
     Ok(found)
 }
 
-/// Whether a name in a query equals this one. Encoding only makes a name longer.
+/// Whether a raw name in a query is this name. Encoding can only make a name longer.
 fn is_spelled(raw: &str, name: &str) -> bool {
     raw == name || (raw.len() > name.len() && decode(raw, true).as_deref() == Some(name))
 }

@@ -1,9 +1,9 @@
-//! The table of the costs of a request, by its outcome. A request for data costs a token of the minute, delivered data a
-//! unit of the day, and a refused request neither. The arithmetic is in `limits`.
+//! The table of the costs of a request, by outcome. A request for data costs a token of the minute. Delivered data
+//! costs a unit of the day. A refused request costs neither. The arithmetic is in `limits`.
 
 use super::codes::ErrorCode;
 
-/// The possible ends of a request.
+/// The possible outcomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PricedEnding {
     /// 200 with data from any source.
@@ -12,22 +12,22 @@ pub enum PricedEnding {
     NotModified,
     /// 200 of `/me`.
     Me,
-    /// 204 to an OPTIONS.
+    /// 204 in response to OPTIONS.
     Options,
     /// A page that needs no key.
     Page,
-    /// A 404 `model_not_found` with `Retry-After`: the model is in no list and could not be looked up yet.
+    /// A 404 `model_not_found` with `Retry-After`, because the model is in no list and could not be looked up yet.
     Unlisted,
     /// An error with this code.
     Error(ErrorCode),
 }
 
-/// The cost of some endings.
+/// The cost of some outcomes.
 #[derive(Debug)]
 pub struct Price {
-    /// Description of the endings, for the documentation.
+    /// Description of the outcomes, for the documentation.
     pub outcome: &'static str,
-    /// The endings.
+    /// The outcomes.
     pub endings: &'static [PricedEnding],
     /// Tokens of the application's minute.
     pub minute: u8,
@@ -51,7 +51,7 @@ pub static PRICES: [Price; 5] = [
             PricedEnding::Error(ErrorCode::ApiKeyRequired),
             PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::PlanRequired), PricedEnding::Error(ErrorCode::NotFound),
             PricedEnding::Error(ErrorCode::MethodNotAllowed), PricedEnding::Error(ErrorCode::UriTooLong), PricedEnding::Error(ErrorCode::HeadersTooLarge)] },
-    // A 429 of the guard finds an empty bucket, so nothing is left to take.
+    // On a 429 of the guard, the bucket is empty, so no token is left to take.
     Price { outcome: "429; 503 `overloaded`; 404 `model_not_found` with `Retry-After`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
         endings: &[PricedEnding::Error(ErrorCode::QuotaExceeded), PricedEnding::Error(ErrorCode::RateLimitExceeded), PricedEnding::Error(ErrorCode::TooManyRefusals),
             PricedEnding::Error(ErrorCode::Overloaded), PricedEnding::Unlisted, PricedEnding::Options, PricedEnding::Page] },
@@ -60,7 +60,7 @@ pub static PRICES: [Price; 5] = [
 ];
 
 impl PricedEnding {
-    /// The cost of an ending.
+    /// The cost of an outcome.
     pub fn price(self) -> &'static Price {
         let row = PRICES.iter().find(|row| row.endings.contains(&self));
         row.expect("every outcome has a price: a test checks this")

@@ -1,6 +1,6 @@
-//! Selects documents: all, the documents of an endpoint, or the documents that match a request.
+//! Selects documents: all documents, the documents of an endpoint, or the documents that match a request.
 //!
-//! Written as a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
+//! A selection is written like a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
 //! `/api/v1/models/:id` selects the details of every model.
 
 use super::endpoint_table::EndpointTable;
@@ -24,13 +24,13 @@ pub enum Selection {
     },
 }
 
-/// The text selects nothing.
+/// The text is not a valid selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSelection(String);
 
 impl Selection {
-    /// Parses `all`, or the path of an endpoint, with or without model and parameters.
+    /// Parses `all` or the path of an endpoint, with or without a model and parameters.
     pub fn parse(text: &str, endpoints: &EndpointTable) -> Result<Self, BadSelection> {
         if text == "all" {
             return Ok(Self::All);

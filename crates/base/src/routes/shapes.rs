@@ -1,7 +1,8 @@
-//! The fields of every item, as data: for the API description, the docs page, and the built-in backend, which must
-//! send them.
+//! The fields of all items, as data, for the API description, the docs page, and the built-in backend, which must send
+//! them.
 //!
-//! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
+//! A foreign backend may omit fields or send additional ones. Items are passed through unchanged and are not validated
+//! at run time.
 
 use super::field::FieldShape::{
     Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words,
@@ -28,9 +29,9 @@ pub const AXES: &[&str] = &[
 /// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
-const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
+const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; if there is none, the time when the model was first seen.";
 
-/// An item of `/models`: the fields of the specification, and the fields by which `speed` and `price` sort.
+/// An item of `/models`: the fields of the specification, and the fields that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "Display name."),
@@ -276,19 +277,19 @@ pub const ALERT: &[ItemField] = &[
         Words(SEVERITY),
         "Severity, by the size of the drop.",
     ),
-    field("currentScore", Number, "Score since the fall."),
+    field("currentScore", Number, "Score since the drop."),
     field(
         "baselineScore",
         Number,
-        "Score of the model itself before the fall.",
+        "Score of this model before the drop.",
     ),
     field("drop", Number, "`baselineScore` minus `currentScore`."),
     field(
         "pValue",
         Number,
-        "Probability of such a drop without a change, corrected for the number of models tested.",
+        "Probability of such a drop if the score had not changed, corrected for the number of models tested.",
     ),
-    field("samples", Integer, "Runs since the fall."),
+    field("samples", Integer, "Runs since the drop."),
     field("baselineSamples", Integer, "Runs of the baseline."),
     field(
         "since",
@@ -365,11 +366,11 @@ pub const PROVIDER: &[ItemField] = &[
     field(
         "lastUpdated",
         Instant,
-        "Time of the newest run with a score of any of its models; without one, the time when a model was first seen.",
+        "Time of the newest run with a score of any of its models; if there is none, the time when a model was first seen.",
     ),
 ];
 
-/// An item of `/analytics/degradations`, the largest first.
+/// An item of `/analytics/degradations`, largest first.
 pub const DEGRADATION: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
@@ -377,16 +378,16 @@ pub const DEGRADATION: &[ItemField] = &[
     field(
         "direction",
         Words(TREND),
-        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen lately, `up` is \
+        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen recently, `up` is \
          recovering, `stable` remains at the lower level.",
     ),
-    field("magnitude", Number, "Points lost by the fall."),
-    field("previousScore", Number, "Score before the fall."),
-    field("currentScore", Number, "Score since the fall."),
+    field("magnitude", Number, "Points lost in the drop."),
+    field("previousScore", Number, "Score before the drop."),
+    field("currentScore", Number, "Score since the drop."),
     field(
         "pValue",
         Number,
-        "Probability of such a loss without a change, corrected for the number of models tested.",
+        "Probability of such a loss if the score had not changed, corrected for the number of models tested.",
     ),
     maybe("worstAxis", Words(AXES), "Axis with the largest loss."),
     maybe("worstAxisLoss", Number, "Points lost on this axis."),
@@ -416,7 +417,7 @@ pub const RECOMMENDATION: &[ItemField] = &[
     ),
 ];
 
-/// An item of `/analytics/provider-reliability`, the most reliable first.
+/// An item of `/analytics/provider-reliability`, most reliable first.
 pub const RELIABILITY: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     maybe(
@@ -491,7 +492,7 @@ const SAMPLES: &[ItemField] = &[
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
-/// An item of `/analytics/transparency`: one per model.
+/// An item of `/analytics/transparency`, one per model.
 pub const TRANSPARENCY: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
@@ -505,7 +506,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     maybe(
         "minimumDetectableEffect",
         Number,
-        "Change since the previous period, in points, that its trend shows in four of five cases.",
+        "Smallest change since the previous period, in points, that the trend detects in four of five cases.",
     ),
     field(
         "suiteWeights",
@@ -585,12 +586,12 @@ const PAGE_HINKLEY: &[ItemField] = &[
     maybe(
         "signalledAt",
         Instant,
-        "Hour of the round with which the active change was found.",
+        "Hour of the round in which the active change was detected.",
     ),
     maybe(
         "signalledStatistic",
         Number,
-        "Value of the statistic at that round.",
+        "Value of the statistic in that round.",
     ),
     maybe(
         "pValue",

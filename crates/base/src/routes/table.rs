@@ -1,8 +1,8 @@
 //! The table of the 13 endpoints of the specification.
 //!
-//! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation. The
-//! syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` also has the rows of
-//! settings, and finds a row by its path.
+//! Everything about an endpoint is derived from its row: the parameters, whether responses may be stored, and the
+//! documentation. The syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` also has
+//! the rows of the settings, and finds a row by path.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -23,7 +23,7 @@ pub fn root_of(url: &str) -> &str {
 /// The version of the data API, in every body.
 pub const API_VERSION: &str = "1.0.0";
 
-/// An endpoint; also a metric label.
+/// An endpoint, which is also a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(
     missing_docs,
@@ -43,30 +43,30 @@ pub enum Route {
     Transparency,
     Drift,
     Me,
-    /// An endpoint of the settings.
+    /// An endpoint that the settings define.
     Configured(ConfiguredRoute),
 }
 
-/// A row: everything known of an endpoint.
+/// A row of the table, which defines an endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     /// The endpoint.
     pub route: Route,
-    /// Its name in metrics, logs and as `operationId` of the API description.
+    /// The name in metrics and logs, and the `operationId` in the API description.
     pub name: &'static str,
-    /// Its path below [`API_BASE`], in segments; `:id` is a model id.
+    /// The path below [`API_BASE`], in segments. `:id` is a model id.
     pub segments: &'static [&'static str],
-    /// Its query parameters. All others are ignored.
+    /// The query parameters. All others are ignored.
     pub takes: &'static [Param],
-    /// Whether its responses may be stored.
+    /// Whether responses may be stored.
     pub stored: bool,
     /// One line of documentation.
     pub summary: &'static str,
-    /// The fields of an item of its `data`.
+    /// The fields of an item of `data`.
     pub item: &'static [ItemField],
     /// Whether `data` always has exactly one item.
     pub one: bool,
-    /// The fields that a short text for a language model has.
+    /// The fields in the short text for language models.
     pub brief: &'static [&'static str],
 }
 
@@ -115,7 +115,7 @@ pub static ENDPOINTS: [Endpoint; 13] = [
 ];
 
 impl Route {
-    /// Its row.
+    /// The row of the endpoint.
     pub fn endpoint(self) -> &'static Endpoint {
         if let Self::Configured(configured) = self {
             return configured.endpoint();
@@ -125,7 +125,7 @@ impl Route {
             .expect("every route has a row: a test checks this")
     }
 
-    /// Its position in an `EndpointTable` and in the metrics.
+    /// The position in an `EndpointTable` and in the metrics.
     pub const fn index(self) -> usize {
         match self {
             Self::Models => 0,
@@ -145,24 +145,24 @@ impl Route {
         }
     }
 
-    /// Whether it is an endpoint of the settings.
+    /// Whether the settings define the endpoint.
     pub const fn is_configured(self) -> bool {
         matches!(self, Self::Configured(_))
     }
 
-    /// Its name in metrics and logs.
+    /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         self.endpoint().name
     }
 
-    /// Whether its path contains a model id.
+    /// Whether the path contains a model id.
     pub fn names_a_model(self) -> bool {
         self.endpoint().segments.contains(&":id")
     }
 }
 
 impl Endpoint {
-    /// Whether only paid callers see all fields of its items.
+    /// Whether only paid callers see all fields of the items.
     pub fn has_paid_field(&self) -> bool {
         self.item.iter().any(ItemField::has_paid_part)
     }
@@ -178,16 +178,16 @@ impl Endpoint {
     }
 }
 
-/// The route of an endpoint that settings define. Two are equal if their definitions are.
+/// The route of an endpoint that the settings define. Two routes are equal if their definitions are equal.
 ///
-/// A definition is kept for the life of the process, so that a route stays a small value that names its row. Equal
-/// definitions are kept once: reading the same settings again needs no memory.
+/// A definition is kept for the lifetime of the process, so that a route remains a small value that refers to its row.
+/// Equal definitions are kept once, so reading the same settings again uses no memory.
 #[derive(Clone, Copy)]
 pub struct ConfiguredRoute(&'static Definition);
 
 struct Definition {
     index: u8,
-    /// The definition as text: what makes two of them equal.
+    /// The definition as text. Definitions are equal if their texts are equal.
     text: String,
     row: OnceLock<Endpoint>,
 }
@@ -204,7 +204,7 @@ impl ConfiguredRoute {
             .map(|one| Self(one).endpoint())
     }
 
-    /// A row for this position of a table. `text` is the complete definition.
+    /// A row for this position in a table. `text` is the complete definition.
     pub fn define(
         index: u8,
         text: String,
@@ -225,7 +225,7 @@ impl ConfiguredRoute {
         row
     }
 
-    /// Its row.
+    /// The row of the endpoint.
     pub fn endpoint(self) -> &'static Endpoint {
         self.0
             .row
@@ -233,14 +233,14 @@ impl ConfiguredRoute {
             .expect("a route exists only together with its row")
     }
 
-    /// Its position in the table.
+    /// The position in the table.
     pub const fn index(self) -> usize {
         self.0.index as usize
     }
 }
 
 impl fmt::Debug for ConfiguredRoute {
-    /// The whole definition: stored documents are identified by this text.
+    /// The complete definition, because this text identifies stored documents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.text)
     }

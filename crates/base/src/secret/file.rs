@@ -14,35 +14,36 @@ use super::Secret;
 const LARGEST: u64 = 16 * 1024;
 const GROUP: u32 = 0o070;
 const OTHERS: u32 = 0o007;
-/// The right to enter a directory.
+/// The permission to enter a directory.
 const ENTER: u32 = 0o111;
 const WRITE: u32 = 0o222;
 const STICKY: u32 = 0o1000;
-/// Another owner decides who may read: containers provide secrets as read-only files of root.
+/// The rights that are checked if another user owns the file. That owner decides who may read it: containers provide
+/// secrets as read-only files of root.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// The reason why the file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSecretFile {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("the file cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// A directory, a pipe or a device.
+    /// The path is a directory, a pipe or a device.
     #[error("it must be a regular file")]
     NotAFile,
-    /// Its mode lets others use the secret or replace it.
+    /// The mode lets other users read or replace the secret.
     #[error(
         "others can access the file (its mode is {0:04o}): remove their rights, with chmod 600"
     )]
     TooOpen(u32),
-    /// Others can write to a directory on its path.
+    /// Other users can write to a directory on the path.
     #[error("others can replace the file: remove their right to write to {}, with chmod go-w", .0.display())]
     Replaceable(PathBuf),
-    /// In a directory that all users can write, the file or a directory on its path belongs to a user other than root
-    /// and the user of this process.
+    /// The file, or a directory on its path, is in a directory that all users can write to, and belongs to a user other
+    /// than root and the user of this process.
     #[error("{} belongs to another user, in a directory that others can write to", .0.display())]
     OfAnotherUser(PathBuf),
-    /// It is empty, too large, not UTF-8, or has control characters.
+    /// The file is empty, too large, not UTF-8, or has control characters.
     #[error("the file must contain only the secret, on one line")]
     NotOneLine,
     /// The secret is shorter than its setting allows.
@@ -52,14 +53,15 @@ pub enum BadSecretFile {
 
 /// Reads the file, without its line ending. Blocks.
 pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
-    // Opened before the checks: the type and the mode belong to the file that is read, also if its name is replaced meanwhile.
+    // The file is opened before the checks, so that the checked type and mode are those of the file that is read, even
+    // if the path is replaced in the meantime.
     let mut file = open_without_waiting(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(BadSecretFile::NotAFile);
     }
     let location = fs::canonicalize(path)?;
-    // Links are checked too, because a user who can replace a link can have any file read.
+    // Links are also checked, because a user who can replace a link can make this program read any file.
     for entry in std::path::absolute(path)?
         .ancestors()
         .chain(location.ancestors())
@@ -70,7 +72,7 @@ pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
         return Err(BadSecretFile::TooOpen(found.mode() & 0o7777));
     }
     let mut bytes = Zeroizing::new(Vec::new());
-    // One byte more shows that the file is too large.
+    // One extra byte is read to find out whether the file is too large.
     let length = file.by_ref().take(LARGEST + 1).read_to_end(&mut bytes)?;
     let text = str::from_utf8(&bytes).map_err(|_| BadSecretFile::NotOneLine)?;
     let line = text.trim_end_matches(['\r', '\n']);
@@ -86,8 +88,8 @@ pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Fails if others can write to the directory of this entry of a path, and so put another entry in its place. In a directory
-/// with the sticky bit, such as `/tmp`, only the owner of an entry can.
+/// Fails if other users can write to the directory of this path entry and so replace the entry. In a directory with the
+/// sticky bit, such as `/tmp`, only the owner can replace an entry.
 fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     let Some(directory) = entry.parent() else {
         return Ok(());
@@ -108,8 +110,8 @@ fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     }
 }
 
-/// Whether another user can read or write a file of the user that runs this program, or can write any other file. This takes
-/// a right to the file and the right to enter its directory.
+/// Whether another user can read or write the file, if the user of this process owns it, or can write it, if another
+/// user does. This requires a permission on the file and the permission to enter its directory.
 fn is_too_open(location: &Path, found: &Metadata) -> io::Result<bool> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     let rights = found.mode()

@@ -1,6 +1,6 @@
-//! A value that is never printed and is erased from memory when dropped.
+//! Values that are never printed and are erased from memory when dropped.
 //!
-//! For keys, tokens and credentials. Digests are meant to be stored and need no such protection.
+//! They are used for keys, tokens and credentials. Digests are meant to be stored and do not need this protection.
 
 mod file;
 mod setting;

@@ -1,4 +1,4 @@
-//! A secret of the settings. A secret in a file is read again while the program runs, so that it can be rotated without
+//! Secrets of the settings. A secret in a file is read again while the program runs, so that it can be rotated without
 //! a restart. A rejected file never replaces the value in use.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::watched_file::WatchedFile;
 
 use super::{BadSecretFile, Secret, read_secret_file};
 
-/// A secret, fixed or in a file. All clones share one value.
+/// A secret that is fixed or in a file. All clones share one value.
 #[derive(Clone, Debug)]
 pub struct SecretSetting {
     held: Arc<Mutex<Secret>>,
@@ -26,7 +26,8 @@ impl SecretSetting {
         }
     }
 
-    /// A secret that was read from this file. A later secret must have this many characters.
+    /// A secret that was read from this file. When the file is read again, the secret must have at least `min_length`
+    /// characters.
     pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
         let fixed = Self::fixed(secret);
         let held = Arc::clone(&fixed.held);
@@ -34,7 +35,7 @@ impl SecretSetting {
         let watched = WatchedFile::new(setting, move || {
             let secret = read(&path, min_length);
             let secret = secret.map_err(|error| format!("{}: {error}", path.display()))?;
-            // Locked after the file was read: a user of the secret must not wait for the disk.
+            // The lock is taken after the file was read, because a user of the secret must not wait for the disk.
             let before = std::mem::replace(&mut *held.lock(), secret.clone());
             Ok(before.expose() != secret.expose())
         });
@@ -49,7 +50,7 @@ impl SecretSetting {
         self.held.lock().clone()
     }
 
-    /// The secret for a new connection: the file is read first.
+    /// The secret for a new connection. The file is read first.
     pub async fn latest(&self) -> Secret {
         if let Some(file) = &self.file {
             file.refresh_elsewhere().await;
@@ -57,7 +58,7 @@ impl SecretSetting {
         self.current()
     }
 
-    /// Its file, if it is in one.
+    /// The file of the secret, if any.
     pub fn file(&self) -> Option<&Arc<WatchedFile>> {
         self.file.as_ref()
     }
@@ -178,7 +179,7 @@ mod tests {
                 }
             }
         }
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
             fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
             assert_eq!(

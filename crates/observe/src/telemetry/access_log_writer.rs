@@ -1,7 +1,7 @@
 //! The access log: one line per logged request, on standard output.
 //!
-//! A line is formatted and written by the writer's thread, so no request waits for a disk or a reader. Which requests
-//! are logged is decided in `gateway::access_log`.
+//! A line is formatted and written by the writer's thread, so no request waits for a disk or a reader.
+//! `gateway::access_log` decides which requests are logged.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::line_writer::LineWriter;
 
-/// Maximum number of queued lines: a few seconds of the access log at full load.
+/// Maximum number of queued lines. At full load, this is a few seconds of the access log.
 const QUEUE: usize = 4_096;
 
 /// The fields of a line, in order.
@@ -20,7 +20,7 @@ pub type LineFields = Vec<(&'static str, Value)>;
 
 static ENABLED: OnceLock<()> = OnceLock::new();
 
-/// Enables writing to standard output. Called once by the program; tests do not.
+/// Enables writing to standard output. The program calls this once. Tests do not call it.
 pub fn enable() {
     ENABLED.get_or_init(|| ());
 }
@@ -49,7 +49,7 @@ impl AccessLogWriter {
         Ok(Self { writer, json })
     }
 
-    /// Queues a line if there is room. `fields` runs on the writer's thread.
+    /// Queues a line, or drops it if the queue is full. `fields` runs on the writer's thread.
     pub fn write(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
         let json = self.json;
         self.writer
@@ -91,7 +91,7 @@ fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
     text.extend_from_slice(end.as_bytes());
 }
 
-/// Whether a text needs no quotes in a text line.
+/// Whether a value needs no quotes in a text line.
 fn is_plain(word: &str) -> bool {
     !word.is_empty()
         && word

@@ -1,5 +1,5 @@
-//! Limits how many events of one call site are logged: only the first [`BURST`] in ten seconds. Further events are counted,
-//! and their number is logged at the end of that time.
+//! Limits the number of logged events per call site: only the first [`BURST`] in ten seconds are logged. Further events
+//! are counted, and their number is logged at the end of that time.
 //!
 //! `debug` and `trace` events are not limited.
 
@@ -13,7 +13,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Events of a place that are logged between two reports.
+/// Maximum number of events of a call site that are logged between two reports.
 const BURST: u64 = 10;
 /// Interval between reports.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -21,20 +21,20 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// after events that were enabled.
 pub(super) const REPORTS: &str = "scoregate::event_limits";
 
-/// The events of a place since the last report.
+/// The number of events of a call site since the last report.
 #[derive(Clone, Copy, Debug)]
 struct CountedEvents {
     place: &'static Metadata<'static>,
     number: u64,
 }
 
-/// The limits, as a layer before the one that writes. Clones share their counts.
+/// The limits, as a layer in front of the layer that writes. Clones share their counts.
 // Each count is updated in one step, so a panic leaves nothing half changed. There is at most one count for each call site.
 #[derive(Clone, Default)]
 pub(super) struct EventLimits(Arc<Mutex<HashMap<Identifier, CountedEvents>>>);
 
 impl EventLimits {
-    /// Starts the thread that reports, which ends with the process.
+    /// Starts the reporting thread, which ends with the process.
     pub(super) fn report_from_a_thread(&self) -> std::io::Result<()> {
         let limits = self.clone();
         let report = move || {
@@ -49,7 +49,7 @@ impl EventLimits {
 
     /// Logs how many events were dropped since the last report.
     pub(super) fn report(&self) {
-        // The lock is released before events are made of the counts.
+        // The lock is released before the reports are logged.
         let counted = std::mem::take(&mut *self.0.lock());
         for CountedEvents { place, number } in counted.into_values() {
             let dropped = number.saturating_sub(BURST);

@@ -1,4 +1,4 @@
-//! A writer that keeps the bytes of a test in memory.
+//! A writer that keeps bytes in memory, for tests.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Write for KeptBytes {
 }
 
 impl KeptBytes {
-    /// The text since the last call.
+    /// The text written since the last call.
     pub(super) fn text(&self) -> String {
         let bytes = std::mem::take(&mut *self.0.lock());
         String::from_utf8(bytes).unwrap()

@@ -1,6 +1,6 @@
 //! Writes log lines on a separate thread, so that no caller ever waits for a disk or for the reader of a pipe.
 //!
-//! The queue of the thread is bounded. When it is full, or when a write fails, lines are dropped and counted.
+//! The queue is bounded. When it is full, or when a write fails, lines are dropped and counted.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -10,35 +10,34 @@ use std::time::Duration;
 use metrics::Counter;
 use parking_lot::Mutex;
 
-/// Target size of one write when many lines are queued.
-// One write for many lines costs one system call.
+/// Target size of a write when many lines are queued.
+// Writing many lines together takes only one system call.
 const BATCH: usize = 1 << 16;
-/// Pause after the queue was emptied. A caller that queues a line meanwhile does not have to wake the thread, which
-/// would cost more than the rest of its line.
+/// Pause after the queue was emptied. A caller that queues a line during the pause does not have to wake the thread,
+/// which would cost more than the rest of the work for the line.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Appends one line, with its line feed. Runs on the writer's thread.
+/// Appends a line with its line feed. Runs on the writer's thread.
 pub(super) type FormatLine = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
 
 enum WriterItem {
     Line(FormatLine),
-    /// The sender waits until everything before this is written.
+    /// A request to signal that everything queued before this item is written.
     Flush(SyncSender<()>),
 }
 
-/// The sending side of a writer thread. Cheap to clone.
+/// The sending side of a writer thread. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
     queue: SyncSender<WriterItem>,
     lost: Arc<LostLines>,
 }
 
-/// Counts lines that were not written. The counter can be attached after the start; earlier losses are added to it
-/// then.
+/// Counts lines that were not written. The counter can be attached later. Earlier losses are then added to it.
 #[derive(Debug, Default)]
 pub(super) struct LostLines {
     counter: OnceLock<Counter>,
-    /// Assigned as a whole, so a panic leaves nothing half changed.
+    /// Losses before a counter was attached. Assigned as a whole, so a panic leaves nothing half changed.
     before: Mutex<u64>,
 }
 
@@ -48,14 +47,15 @@ impl LostLines {
             return counter.increment(lines);
         }
         let mut before = self.before.lock();
-        // Checked again under the lock: the counter may have been attached since, and has taken the losses before it.
+        // This is checked again under the lock, because the counter may have been attached in the meantime and has
+        // taken the earlier losses.
         match self.counter.get() {
             Some(counter) => counter.increment(lines),
             None => *before += lines,
         }
     }
 
-    /// Attaches the counter. Only the first one is used.
+    /// Attaches a counter. Only the first counter is used.
     pub(super) fn count_in(&self, counter: Counter) {
         let mut before = self.before.lock();
         let counter = self.counter.get_or_init(|| counter);
@@ -64,8 +64,8 @@ impl LostLines {
 }
 
 impl LineWriter {
-    /// Starts the thread that writes lines to `out`, with a queue of `most` lines. The process does not wait for it
-    /// at exit.
+    /// Starts the thread that writes lines to `out`, with a queue of `most` lines. The process does not wait for this
+    /// thread at exit.
     pub(super) fn start(
         name: &str,
         most: usize,
@@ -93,14 +93,14 @@ impl LineWriter {
         }
     }
 
-    /// Waits until every queued line is written, for at most `timeout`. Returns whether it was.
+    /// Waits until every queued line is written, for at most `timeout`. Returns whether all lines were written.
     pub(super) fn finish(&self, timeout: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
-        // A full queue means that the reader is stalled: waiting would be pointless.
+        // If the queue is full, the reader is stalled, so waiting would be pointless.
         if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {
             return false;
         }
-        // The writer answers by dropping its end.
+        // The writer signals by dropping its end.
         is_flushed.recv_timeout(timeout) != Err(RecvTimeoutError::Timeout)
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         Box::new(move |to| to.extend_from_slice(text.as_bytes()))
     }
 
-    /// Signals the start of a write, and blocks it until the other end of `held` is dropped.
+    /// A writer that signals the start of a write and blocks until the other end of `held` is dropped.
     struct Stuck {
         begun: SyncSender<()>,
         held: Receiver<()>,
@@ -183,7 +183,7 @@ mod tests {
         let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
         writer.send(line("x\n"));
         has_begun.recv().unwrap();
-        // From here on the thread accepts nothing.
+        // From here on, the thread accepts nothing.
         for _ in 0..QUEUE + 1_000 {
             writer.send(line("x\n"));
         }
@@ -192,7 +192,7 @@ mod tests {
             "a full queue is not waited for"
         );
         let registry = MetricsRegistry::default();
-        // Any counter will do. Losses before and after attaching it are counted.
+        // Any counter can be used. Losses before and after it is attached are counted.
         writer
             .lost()
             .count_in(registry.counter("scoregate_panics_total"));
@@ -202,7 +202,7 @@ mod tests {
         drop(release);
     }
 
-    /// Fails every write.
+    /// A writer that fails every write.
     struct Full;
 
     impl Write for Full {

@@ -1,8 +1,9 @@
 //! The event log: events for the operator, on standard error, as text or as JSON.
 //!
-//! Events only (start, shutdown, failures, changes); requests are in the access log. Text from clients may be logged
-//! only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. Lines are
-//! formatted by the caller and written by a separate thread, panics included: no caller waits for standard error.
+//! It has only events (start, shutdown, failures, changes). Requests are in the access log. Text from clients may be
+//! logged only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. All
+//! lines, including those of panics, are formatted by the caller and written by a separate thread, so no caller waits
+//! for standard error.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -20,8 +21,8 @@ use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, metric_label};
 
-/// Maximum number of queued events. Events are limited by kind, so this is far more than a burst, and few enough that a
-/// stalled reader soon shows in the count of lost lines.
+/// Maximum number of queued events. Events are limited per call site, so this is far more than a burst. It is small
+/// enough that a stalled reader soon becomes visible in the count of lost lines.
 const QUEUE: usize = 256;
 
 /// Format and level of the log.
@@ -34,7 +35,7 @@ pub struct LogConfig {
 }
 
 metric_label! {
-    /// A log of the program, as the label of lost lines.
+    /// A log of the program, as a label of the metric of lost lines.
     pub enum LogStream: "log" {
         /// One line per request, on standard output.
         Access = "access",
@@ -43,9 +44,9 @@ metric_label! {
     }
 }
 
-/// The parts of the started log.
+/// The log after the start.
 struct StartedLog {
-    /// Changes the level at run time.
+    /// The handle that changes the level at run time.
     filter: reload::Handle<Targets, Registry>,
     writer: LineWriter,
     limits: EventLimits,
@@ -59,7 +60,7 @@ static LEVEL: Mutex<String> = Mutex::new(String::new());
 pub const LEVELS: &str =
     "write error, warn, info, debug, trace, or a filter such as \"info,scoregate::upstream=debug\"";
 
-/// Starts writing events and panics to standard error. Called once by the program; tests have no log. Fails if its
+/// Starts writing events and panics to standard error. The program calls this once. Tests have no log. Fails if the
 /// threads cannot be started.
 pub fn start(config: &LogConfig) -> std::io::Result<()> {
     let writer = LineWriter::start("event-log", QUEUE, std::io::stderr())?;
@@ -81,7 +82,7 @@ pub fn start(config: &LogConfig) -> std::io::Result<()> {
         events.with(lines.with_target(false)).try_init()
     };
     config.level.clone_into(&mut LEVEL.lock());
-    // An existing subscriber is no reason not to serve.
+    // If there is already a subscriber, the program still serves.
     if started.is_err()
         || STARTED
             .set(StartedLog {
@@ -98,20 +99,20 @@ pub fn start(config: &LogConfig) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Replaces the standard hook, which writes to standard error on the panicking thread.
+/// The panic hook. It replaces the standard hook, which writes to standard error on the panicking thread.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");
     let location = panic.location().map(ToString::to_string);
     let message = panic.payload_as_str().unwrap_or("no message");
-    // Empty unless RUST_BACKTRACE is set.
+    // The backtrace is empty unless RUST_BACKTRACE is set.
     let backtrace = std::backtrace::Backtrace::capture();
     let backtrace = (backtrace.status() == std::backtrace::BacktraceStatus::Captured)
         .then(|| backtrace.to_string());
     tracing::error!(thread, location, panic = ?message, backtrace, "thread panicked");
 }
 
-/// The event log's output: each write is one line.
+/// The output of the event log. Each write is one line.
 struct EventLines(LineWriter);
 
 impl Write for EventLines {
@@ -127,7 +128,7 @@ impl Write for EventLines {
     }
 }
 
-/// Writes a line to standard error as it is, in order with the events. Returns false if the log was not started.
+/// Writes a line unchanged to standard error, in order with the events. Returns false if the log was not started.
 pub fn write_line(line: &str) -> bool {
     let Some(StartedLog { writer, .. }) = STARTED.get() else {
         return false;
@@ -139,7 +140,7 @@ pub fn write_line(line: &str) -> bool {
     true
 }
 
-/// Writes queued lines and reports dropped events; waits for at most `timeout`. Blocks.
+/// Reports dropped events and waits until queued lines are written, for at most `timeout`. Blocks.
 pub fn finish(timeout: Duration) {
     if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
         limits.report();
@@ -147,7 +148,7 @@ pub fn finish(timeout: Duration) {
     }
 }
 
-/// Registers the counters of lost lines; the counter of the event log includes losses since its start.
+/// Registers the counters of lost lines. The counter of the event log includes all losses since the start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
     if let Some(StartedLog { writer, .. }) = STARTED.get()
@@ -161,7 +162,7 @@ pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Cou
 /// Changes the level.
 pub fn set_level(level: &str) {
     let Some(started) = STARTED.get() else { return };
-    // The lock is held during the change, so that `level` returns the level that was set last.
+    // The lock is held during the change, so that `level` returns the level that is in force.
     let mut now = LEVEL.lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),
@@ -174,15 +175,15 @@ pub fn level() -> Option<String> {
     STARTED.get().map(|_| LEVEL.lock().clone())
 }
 
-/// Events of the HTTP codec below warnings quote text from clients, such as a malformed head with a key in it. They are
-/// never logged, at any level.
+/// Whether an event may be logged. Events of the HTTP codec below `warn` quote text from clients, such as a malformed
+/// head that contains a key. They are never logged, at any level.
 fn may_be_logged(event: &Metadata<'_>) -> bool {
     let is_codec = event.target() == "h2" || event.target().starts_with("h2::");
     !is_codec || *event.level() <= Level::WARN
 }
 
-/// The HTTP/2 codec warns about every unexpected frame, so clients could flood the log; metrics count such
-/// connections. `h2=warn` enables the warnings.
+/// The filter for a level. The HTTP/2 codec warns about every unexpected frame, so clients could flood the log. These
+/// warnings are disabled unless the level contains `h2=warn`. Metrics count such connections.
 fn filter(level: &str) -> Targets {
     let quiet = |level: &str| format!("{REPORTS}=info,h2=error,{level}").parse::<Targets>();
     quiet(level).or_else(|_| quiet("info")).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! The memory limit of the process: the lowest limit of its control groups (cgroup v2 or v1), or the machine's memory
-//! if that is less. Usage is in `process`.
+//! The memory limit of the process: the lowest limit of its control groups (cgroup v2 or v1), or the memory of the
+//! machine if that is smaller. Usage is in `process`.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ const GROUPS: &str = "/proc/self/cgroup";
 const MACHINE: &str = "/proc/meminfo";
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The limit in bytes; `None` if the system states none.
+/// The limit in bytes; `None` if the system reports none.
 pub(super) fn memory_limit() -> Option<u64> {
     lowest(&|path| fs::read_to_string(path).ok())
 }
@@ -21,7 +21,7 @@ fn lowest(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     limits.chain(machine(&read(MACHINE)?)).min()
 }
 
-/// The limit files of a group and its ancestors: a limit applies to all groups below.
+/// The limit files of a group and its ancestors. The limit of a group also applies to all groups below it.
 fn limit_files(line: &str) -> Vec<String> {
     let mut parts = line.splitn(3, ':').skip(1);
     let Some(controllers) = parts.next() else {
@@ -92,7 +92,7 @@ mod tests {
             with(&[version_2, machine, (mine, "max\n")]),
             Some(8000 * 1024)
         );
-        // In a container the group is the root of the visible hierarchy.
+        // In a container, the group is the root of the visible hierarchy.
         let inside = (GROUPS, "0::/\n");
         let limit = "/sys/fs/cgroup/memory.max";
         assert_eq!(with(&[inside, machine, (limit, "1024\n")]), Some(1024));

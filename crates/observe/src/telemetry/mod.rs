@@ -1,6 +1,7 @@
 //! Observability: the table of metrics, the logs, and trace context.
 //!
-//! The lowest layer: it handles names and numbers, not requests. `instruments` and background tasks decide what they count.
+//! This is the lowest layer. It handles names and numbers, not requests. `instruments` and background tasks decide what
+//! to count.
 
 pub mod access_log_writer;
 mod event_limits;

@@ -1,11 +1,11 @@
 //! Per-thread copies of a value, so that threads do not contend for one cache line.
 //!
-//! A cache line written by two cores moves between them with each write, which costs more than most of a hit. A sum
-//! over all copies is as old as the time needed to read them.
+//! A cache line that two cores write moves between them at each write, which costs more than most of the work for a
+//! cache hit. A sum over all copies is not a snapshot: the copies are read one after another.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of copies. With more threads, some threads share a copy, which is slower but still correct.
+/// Number of copies. If there are more threads, some share a copy, which is slower but still correct.
 const PARTS: usize = 16;
 
 /// One value per thread, up to a fixed number of copies.
@@ -14,7 +14,7 @@ pub struct PerThread<T> {
     parts: [CachePadded<T>; PARTS],
 }
 
-/// On separate cache lines; processors fetch them in pairs.
+/// A value on separate cache lines. The alignment is two lines, because processors fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct CachePadded<T>(T);
@@ -44,7 +44,7 @@ impl<T: Default> Default for PerThread<T> {
 fn index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // Relaxed: threads only need different numbers.
+        // Relaxed, because threads only need different numbers.
         static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PARTS;
     }
     INDEX.with(|index| *index)

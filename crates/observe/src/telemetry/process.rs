@@ -1,6 +1,6 @@
-//! Process metrics: CPU time, memory, files, threads, read when metrics are scraped.
+//! Process metrics: CPU time, memory, files and threads.
 //!
-//! They are read from `/proc`, so they exist only on Linux.
+//! They are read from `/proc` when metrics are scraped, so they exist only on Linux.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::memory_limit::memory_limit;
 
-/// The only metric that the recorder cannot hold: a counter with a fraction.
+/// The only metric that the recorder cannot hold, because it is a counter with a fraction.
 pub(super) const CPU: &str = "process_cpu_seconds_total";
 
 /// Handles of the process metrics.
@@ -25,7 +25,7 @@ pub(super) struct ProcessMetrics {
 }
 
 impl ProcessMetrics {
-    /// Updates them.
+    /// Updates the gauges.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a gauge is a float; sizes of memory are far below 2^53"
@@ -43,7 +43,7 @@ impl ProcessMetrics {
             self.threads.set(threads);
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            // Reading the directory opens one descriptor.
+            // One descriptor is subtracted, because reading the directory opens it.
             self.open_fds.set(open.map(|_| 1.0).sum::<f64>() - 1.0);
         }
         if let Some(limit) = memory_limit() {
@@ -61,7 +61,7 @@ impl ProcessMetrics {
     }
 }
 
-/// CPU seconds of the process, as a line of the scrape with its heading.
+/// CPU seconds of the process, as a line of the scrape with its header lines.
 pub(super) fn cpu(meaning: &str) -> String {
     #[expect(
         clippy::disallowed_methods,

@@ -1,23 +1,23 @@
 //! Top-k counting in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi, 2005).
 //!
-//! A fixed number of entries. A new key without a free entry replaces the entry with the lowest count and inherits
-//! that count: so no count is too low, and its maximum error is known. A key with more than one in `PLACES` of a
-//! shard's events certainly has an entry.
+//! The number of entries is fixed. If no entry is free, a new key replaces the entry with the lowest count and inherits
+//! that count. Therefore no count is too low, and the maximum error of each count is known. A key with more than one in
+//! `ENTRIES` of the events of a shard is guaranteed to have an entry.
 
 use std::hash::{BuildHasher as _, Hash};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Parts with a lock each, so that threads rarely contend.
+/// Number of parts. Each has a lock, so that threads rarely contend.
 const SHARDS: usize = 16;
-/// Entries per part.
+/// Number of entries per part.
 const ENTRIES: usize = 64;
 
 /// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
     shards: [Shard<K, T>; SHARDS],
-    // The hash has a random key: clients must not be able to choose keys that all fall into one shard.
+    // The hash has a random key, so that clients cannot choose keys that all fall into one shard.
     hash_builder: RandomState,
 }
 
@@ -26,20 +26,20 @@ pub struct SpaceSaving<K, T> {
 pub struct SketchEntry<K, T> {
     /// The key.
     pub key: K,
-    /// Upper bound of its count.
+    /// Upper bound of the number of events.
     pub count: u64,
-    /// Maximum error of the count; the tally begins after these events.
+    /// Maximum error of the count. The tally does not include these events.
     pub overestimate: u64,
     /// The tally.
     pub value: T,
 }
 
-/// On separate cache lines.
+/// A shard on separate cache lines.
 #[repr(align(64))]
 struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
 
-/// Keys apart from tallies, so that a lookup reads few cache lines. Every step leaves the entries consistent except for one
-/// count, so a panic does no harm.
+/// Keys are stored apart from tallies, so that a lookup reads few cache lines. After every step, the entries are
+/// consistent except for at most one count, so a panic does no harm.
 struct ShardEntries<K, T> {
     era: u64,
     key: Vec<K>,
@@ -65,8 +65,8 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         }
     }
 
-    /// Counts events and updates the tally; `new` creates a tally, given the inherited count. A later era starts empty, and
-    /// an earlier one counts as the current.
+    /// Counts events and updates the tally. `new` creates a tally, given the inherited count. A later era starts empty.
+    /// An earlier era counts as the current one.
     pub fn count(
         &self,
         era: u64,
@@ -101,8 +101,8 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     {
         let mut all = Vec::new();
         for shard in &self.shards {
-            // Shards are read one after another: the list need not be consistent in time, and counting continues
-            // meanwhile.
+            // Shards are read one after another and counting continues, because the list does not need to be a
+            // snapshot.
             let entries = shard.0.lock();
             if entries.era >= era {
                 all.extend((0..entries.key.len()).filter_map(|index| entries.at(index)));
@@ -151,7 +151,7 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         }
     }
 
-    /// A free entry, or that with the lowest count.
+    /// The index of a free entry, or of the entry with the lowest count.
     fn free_entry(&mut self, key: K, new: impl FnOnce(u64) -> T) -> usize {
         if self.key.len() < ENTRIES {
             self.key.push(key);
@@ -209,7 +209,7 @@ mod tests {
             skew in 1_i32..5,
             draws in prop::collection::vec(0.0_f64..1.0, 1..6_000),
         ) {
-            // From nearly uniform to extremely skewed.
+            // The distribution ranges from nearly uniform to extremely skewed.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 20,000")]
             let all = draws.iter().map(|draw| (draw.powi(skew) * 20_000.0) as u64);
             let mut exact = HashMap::<u64, u64>::new();
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_key_that_becomes_frequent_late_gets_an_entry_at_once() {
         let before = (0..200_000).map(|number| number % 50_000);
-        // One event in a hundred from then on, among new keys only.
+        // From then on, the key has one event in a hundred, among new keys only.
         let late = (0..20_000).map(|number| {
             if number % 100 == 0 {
                 u64::MAX

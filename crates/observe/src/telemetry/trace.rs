@@ -1,7 +1,7 @@
 //! W3C Trace Context: read from `traceparent`, logged, and sent upstream with a new parent id.
 //!
-//! It consists of hexadecimal digits of fixed length, so no other text from a client can pass. `tracestate` is ignored:
-//! it is free text. Spans are recorded in `traces`.
+//! The header consists of hexadecimal digits of fixed length, so no other text from a client is passed on. `tracestate`
+//! is ignored, because it is free text. Spans are recorded in `traces`.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// The name of the header.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The flags defined by level 2 of the standard: sampled, and random trace id. All others must be zero when it is
-/// sent on.
+/// The flags defined by level 2 of the standard: sampled and random trace id. All other flags must be zero when the
+/// header is passed on.
 const KNOWN_FLAGS: u8 = SAMPLED | RANDOM;
 const SAMPLED: u8 = 0b01;
 const RANDOM: u8 = 0b10;
@@ -27,12 +27,12 @@ pub struct TraceContext {
     /// 16 bytes as lower-case hexadecimal digits.
     id: [u8; 32],
     flags: u8,
-    /// The recorded span that requests to the backend are children of, if any.
+    /// The recorded parent span of requests to the backend, if any.
     span: Option<SpanId>,
 }
 
 impl SpanId {
-    /// The id with this number. Zero is invalid, so it becomes one.
+    /// The id with this number. Zero is invalid, so it is replaced with one.
     pub fn new(number: u64) -> Self {
         Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
     }
@@ -71,7 +71,7 @@ impl TraceContext {
                     .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         };
         let is_some = |part: &str| part.bytes().any(|b| b != b'0');
-        // Later versions may have more fields; version 0 has exactly four.
+        // Later versions may have more fields. Version 0 has exactly four.
         let is_known =
             digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
@@ -88,7 +88,7 @@ impl TraceContext {
 
     /// A new sampled trace with this random id.
     pub fn started(id: u128) -> Self {
-        // An id of zeros is invalid.
+        // An all-zero id is invalid.
         let digits = format!("{:032x}", id.max(1));
         let id = digits
             .as_bytes()
@@ -101,22 +101,22 @@ impl TraceContext {
         }
     }
 
-    /// Its id.
+    /// The trace id.
     pub fn id(&self) -> &str {
         std::str::from_utf8(&self.id).expect("it was read as hexadecimal digits")
     }
 
-    /// Its flags.
+    /// The trace flags.
     pub fn flags(&self) -> u8 {
         self.flags
     }
 
-    /// Whether its spans are to be recorded.
+    /// Whether spans of the trace are recorded.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The same trace, whose spans are not recorded from here on.
+    /// The same trace, but further spans are not recorded.
     pub fn unsampled(self) -> Self {
         Self {
             flags: self.flags & !SAMPLED,
@@ -124,7 +124,7 @@ impl TraceContext {
         }
     }
 
-    /// The same trace within this recorded span.
+    /// The same trace, with this recorded span as the parent of further spans.
     pub fn within(self, span: SpanId) -> Self {
         Self {
             span: Some(span),
@@ -132,8 +132,8 @@ impl TraceContext {
         }
     }
 
-    /// The header for an upstream request. Its parent id is the id of the recorded span, or a new id without a recorded
-    /// span. `None` if the system's random generator fails: then the request is sent without a trace.
+    /// The header for an upstream request. The parent id is the id of the recorded span, or a new id if there is none.
+    /// `None` if the system's random generator fails. The request is then sent without a trace.
     pub fn child(&self) -> Option<HeaderValue> {
         let parent = match self.span {
             Some(span) => span,

@@ -1,4 +1,4 @@
-//! The collector: its address, and one request to it.
+//! The client of the collector.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ const MAX_REPLY: usize = 64 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Shorter than the idle timeout of usual collectors.
+/// Idle timeout of connections. It is shorter than the idle timeout of common collectors.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Limits an implausibly long `Retry-After`.
+/// Upper limit for `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The URL that spans are sent to.
@@ -33,17 +33,17 @@ pub struct CollectorEndpoint(Uri);
 /// The reason why a URL cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEndpoint {
-    /// It is none.
+    /// The text is not a URL of a collector.
     #[error(
         "write the URL of a collector on this machine or network, such as \"http://127.0.0.1:4318/v1/traces\""
     )]
     Invalid,
-    /// It needs TLS.
+    /// The URL requires TLS.
     #[error(
         "spans are sent over http only; write the http address of a collector on this machine, which forwards over https"
     )]
     Https,
-    /// It has credentials or a query, which the log would repeat.
+    /// The URL has credentials or a query, which would be repeated in the log.
     #[error(
         "write the URL without credentials, query or fragment; a collector on this machine can add credentials"
     )]
@@ -85,7 +85,7 @@ impl CollectorEndpoint {
 }
 
 impl Collector {
-    /// Does not connect.
+    /// A client of a collector. It does not connect yet.
     pub(super) fn new(endpoint: CollectorEndpoint) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
@@ -102,12 +102,12 @@ impl Collector {
         }
     }
 
-    /// Its URL.
+    /// The URL of the collector.
     pub(super) fn address(&self) -> String {
         self.endpoint.0.to_string()
     }
 
-    /// Sends a request with spans. It ends in time, whatever the collector sends.
+    /// Sends a request with spans. It ends before the timeout, regardless of what the collector sends.
     pub(super) async fn export(
         &self,
         body: Bytes,
@@ -129,7 +129,7 @@ impl Collector {
         })?;
         let status = response.status();
         let retry_after = retry_after(response.headers());
-        // Read to its end, so that the connection can be used again.
+        // The body is read to the end, so that the connection can be used again.
         let body = Limited::new(response.into_body(), MAX_REPLY).collect();
         let body = clock.until(deadline, body).await;
         if status.is_success() {
@@ -154,7 +154,7 @@ impl Collector {
     }
 }
 
-/// The failure that a status without success means.
+/// The failure for a status other than success.
 fn failure(status: StatusCode, retry_after: Option<Duration>) -> ExportFailure {
     let reason = format!("status {}", status.as_u16());
     match status {
@@ -169,7 +169,7 @@ fn failure(status: StatusCode, retry_after: Option<Duration>) -> ExportFailure {
     }
 }
 
-/// The time of `Retry-After` in seconds. A date is ignored: clocks differ.
+/// The `Retry-After` header in seconds. A date is ignored, because clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers
         .get(RETRY_AFTER)?

@@ -1,7 +1,7 @@
-//! Sends queued spans to the collector in batches, and repeats requests that may succeed later.
+//! Sends queued spans to the collector in batches, and retries requests that may succeed later.
 //!
-//! It is the only reader of the queue and holds one batch at a time. While it waits for the collector, the queue fills
-//! and further spans are dropped.
+//! The exporter is the only reader of the queue and holds one batch at a time. While it waits for the collector, the
+//! queue fills and further spans are dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
 
 /// Maximum number of spans in a request.
 const BATCH: usize = 512;
-/// Time for which a span waits for others.
+/// Time for which a span waits for others to fill the batch.
 const BATCH_TIME: Duration = Duration::from_secs(1);
-/// Number of times that a batch is sent.
+/// Maximum number of times that a batch is sent.
 // This limits the time for which a batch delays the spans in the queue.
 const ATTEMPTS: u32 = 4;
-/// Time before the first repetition, without a `Retry-After`; it doubles with each repetition.
+/// Delay before the first retry if there is no `Retry-After`. It doubles with each retry.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Exports spans.
@@ -40,7 +40,8 @@ pub struct SpanExporter {
 }
 
 impl SpanExporter {
-    /// A tracer and its exporter, which sends spans in the name of `instance`. `seed` returns random numbers.
+    /// A tracer and its exporter, which sends spans with `instance` as the name of the gateway. `seed` returns random
+    /// numbers.
     pub fn new(
         config: &TraceConfig,
         instance: String,
@@ -65,7 +66,7 @@ impl SpanExporter {
         )
     }
 
-    /// Exports spans until `stop`, and then the spans in the queue, each batch once.
+    /// Exports spans until `stop`, then sends each batch in the queue once.
     pub async fn run(mut self, stop: CancellationToken) {
         while let Some(batch) = self.next_batch(&stop).await {
             self.export(&batch, &stop).await;
@@ -86,7 +87,7 @@ impl SpanExporter {
                 batch.push(span);
             }
         }
-        // Spans that are already queued are not left for another request.
+        // Spans that are already queued are added to this batch.
         while batch.len() < BATCH
             && let Ok(span) = self.spans.try_recv()
         {
@@ -95,7 +96,7 @@ impl SpanExporter {
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Sends a batch, repeatedly if necessary, and counts its spans.
+    /// Sends a batch, with retries if necessary, and counts its spans.
     async fn export(&mut self, batch: &[FinishedSpan], stop: &CancellationToken) {
         let body = Bytes::from(export_request(batch, &self.resource));
         let spans = batch.len() as u64;
@@ -115,7 +116,7 @@ impl SpanExporter {
             if attempt == ATTEMPTS || stop.is_cancelled() {
                 return self.lost(spans, &reason);
             }
-            // At a shutdown the batch is sent once more immediately.
+            // At shutdown, the batch is sent once more immediately.
             stop.run_until_cancelled(self.clock.sleep(retry_after.unwrap_or(delay)))
                 .await;
             delay *= 2;

@@ -1,8 +1,8 @@
 //! Recorded spans of sampled requests, exported to an OpenTelemetry collector over OTLP/HTTP.
 //!
-//! A [`Tracer`] decides which requests are sampled and puts finished spans into a bounded queue; a [`SpanExporter`]
-//! sends them in batches. No request waits for the export: spans that do not fit the queue are dropped and counted.
-//! The trace of a request without spans is in `telemetry::trace`.
+//! A [`Tracer`] decides which requests are sampled and puts finished spans into a bounded queue. A [`SpanExporter`]
+//! sends them in batches. No request waits for the export. If the queue is full, spans are dropped and counted. The
+//! trace context of requests without recorded spans is in `telemetry::trace`.
 
 mod collector;
 mod exporter;

@@ -1,6 +1,6 @@
 //! OTLP in JSON: the request that exports spans, and its response.
 //!
-//! Ids are hexadecimal, 64-bit integers are strings, enums are numbers: the OTLP mapping of protobuf to JSON.
+//! As in the OTLP mapping of protobuf to JSON, ids are hexadecimal, 64-bit integers are strings, and enums are numbers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use scoregate_base::clock::Wall;
 
 use super::span::{FinishedSpan, SpanAttribute, TracedSpanKind};
 
-/// The parent of a span is known to be in this process or not.
+/// Span flags: whether the parent is known to be local or remote, and whether it is remote.
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 /// The status of a failed span.
@@ -49,7 +49,7 @@ struct OtlpStatus {
 pub(super) struct ExportReply {
     /// Number of rejected spans.
     pub(super) rejected: u64,
-    /// Why, or a warning.
+    /// The reason for the rejection, or a warning.
     pub(super) message: String,
 }
 
@@ -62,7 +62,7 @@ struct OtlpReply {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct OtlpPartialSuccess {
-    /// A string, or a number.
+    /// A string or a number.
     rejected_spans: Value,
     error_message: String,
 }
@@ -120,7 +120,7 @@ fn attribute(name: &str, value: &SpanAttribute) -> Value {
     json!({"key": name, "value": value})
 }
 
-/// Reads the response to an accepted request. A response that is not understood reports no rejected spans.
+/// Reads the response to an accepted request. If the response cannot be parsed, no spans count as rejected.
 pub(super) fn export_reply(body: &[u8]) -> ExportReply {
     let reply: OtlpReply = serde_json::from_slice(body).unwrap_or_default();
     let Some(OtlpPartialSuccess {

@@ -1,29 +1,29 @@
-//! Decides which requests are sampled: requests that their caller sampled, up to a number per second, and one in N of
-//! the requests without a trace.
+//! Decides which requests are sampled: requests whose caller sampled them, up to a number per second, and one in N
+//! requests without a trace.
 //!
-//! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry: programs with the same
-//! ratio make the same decision.
+//! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry, so programs with
+//! the same ratio make the same decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::telemetry::per_thread::PerThread;
 use scoregate_base::clock::Mono;
 
-/// Traces of callers that are recorded per second. A caller cannot fill the collector.
+/// Maximum number of callers' traces that are recorded per second, so that callers cannot flood the collector.
 pub(super) const CALLERS_TRACES_PER_SECOND: u64 = 100;
 
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 /// The increment of `SplitMix64`.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The sampler, and the source of ids.
+/// The sampler and the source of ids.
 #[derive(Debug)]
 pub(super) struct TraceSampler {
-    /// A new trace is sampled if the last 63 bits of its id, without the very last, are below this.
+    /// A new trace is sampled if the low 64 bits of its id, shifted right by one, are below this.
     bound: u64,
-    /// States of the generators of ids. No secret depends on them.
+    /// States of the generators of ids. The ids are not secret.
     states: PerThread<AtomicU64>,
-    /// The current second, and the number of callers' traces in it: 32 bits each.
+    /// The current second and the number of callers' traces in it, 32 bits each.
     given: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ impl TraceSampler {
 
     /// A random number, for ids.
     pub(super) fn random(&self) -> u64 {
-        // Relaxed: only the numbers have to differ.
+        // Relaxed, because only the numbers have to differ.
         let mixed = self
             .states
             .local()
@@ -66,7 +66,7 @@ impl TraceSampler {
         low >> 1 < self.bound
     }
 
-    /// Whether one more trace of a caller is recorded in this second.
+    /// Whether another trace of a caller is recorded in this second.
     pub(super) fn take_callers_trace(&self, now: Mono) -> bool {
         let second = (now.nanos() / NANOS_A_SECOND) & u64::from(u32::MAX);
         // The second and the count are a single number, so no ordering is needed.

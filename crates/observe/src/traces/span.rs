@@ -1,4 +1,4 @@
-//! A finished span, its attributes, and its place in the export.
+//! A finished span, its attributes, and its outcome in the export.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use scoregate_base::clock::Wall;
 pub enum TracedSpanKind {
     /// Work inside the gateway.
     Internal,
-    /// A request of a client.
+    /// A request from a client.
     Server,
     /// A request to the backend.
     Client,
@@ -28,13 +28,13 @@ pub enum SpanAttribute {
 }
 
 metric_label! {
-    /// The end of a span in the export; the label of its metric.
+    /// The outcome of a span in the export, as a label of the metric.
     pub enum SpanOutcome: "result" {
-        /// The collector accepted it.
+        /// The collector accepted the span.
         Exported = "exported",
         /// The queue was full.
         Dropped = "dropped",
-        /// The collector was unreachable or rejected it.
+        /// The collector was unreachable or rejected the span.
         Failed = "failed",
     }
 }

@@ -14,10 +14,10 @@ use super::collector::CollectorEndpoint;
 use super::sampler::TraceSampler;
 use super::span::{FinishedSpan, SpanAttribute, SpanOutcome, TracedSpanKind};
 
-/// Spans that wait for the exporter. At a kilobyte each the queue stays below 4 MiB.
+/// Maximum number of spans that wait for the exporter. At about a kilobyte per span, the queue stays below 4 MiB.
 const QUEUE: usize = 4_096;
 
-/// Which spans are exported, and where to.
+/// The settings for the export of spans.
 #[derive(Clone, Debug)]
 pub struct TraceConfig {
     /// The collector.
@@ -26,7 +26,7 @@ pub struct TraceConfig {
     pub one_in: u64,
 }
 
-/// Counters of spans by their end in the export.
+/// Counters of spans by outcome in the export.
 pub(super) type SpanCounts = Arc<MetricFamily<Counter, SpanOutcome>>;
 
 /// Samples requests and queues their spans.
@@ -37,11 +37,11 @@ pub struct Tracer {
     clock: Clock,
 }
 
-/// The span of a sampled request, from which its children begin.
+/// The span of a sampled request, which can start child spans.
 #[derive(Debug)]
 pub struct RequestSpan {
     tracer: Arc<Tracer>,
-    /// Its trace, without the recorded span.
+    /// The trace, without the recorded span.
     trace: TraceContext,
     id: SpanId,
     parent: Option<SpanId>,
@@ -55,11 +55,11 @@ pub struct OpenSpan {
     tracer: Arc<Tracer>,
     began: Mono,
     ended: Option<Mono>,
-    /// `None` after it was recorded.
+    /// `None` after the span was recorded.
     span: Option<FinishedSpan>,
 }
 
-/// The counters, which exist with and without an exporter.
+/// The counters of spans. They exist even if there is no exporter.
 pub fn span_counts(registry: &MetricsRegistry) -> MetricFamily<Counter, SpanOutcome> {
     registry.counters("scoregate_trace_spans_total")
 }
@@ -73,7 +73,7 @@ impl fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// A tracer, and the receiving end of its queue. `seed` returns random numbers.
+    /// A tracer and the receiving end of its queue. `seed` returns random numbers.
     pub(super) fn new(
         one_in: u64,
         counts: SpanCounts,
@@ -92,12 +92,12 @@ impl Tracer {
         )
     }
 
-    /// The trace of a request that has none, if it is sampled.
+    /// A new trace for a request without one, if the request is sampled.
     pub fn new_trace(&self) -> Option<TraceContext> {
         self.sampler.new_trace().map(TraceContext::started)
     }
 
-    /// Whether a request is recorded that its caller has sampled.
+    /// Whether a request that was sampled by its caller is recorded.
     pub fn takes_callers_trace(&self, now: Now) -> bool {
         self.sampler.take_callers_trace(now.mono)
     }
@@ -121,7 +121,7 @@ impl Tracer {
         })
     }
 
-    /// Never waits.
+    /// Queues a finished span. Never waits.
     fn record(&self, span: FinishedSpan) {
         if self.queue.try_send(span).is_err() {
             self.counts.count(SpanOutcome::Dropped);
@@ -130,7 +130,7 @@ impl Tracer {
 }
 
 impl RequestSpan {
-    /// Begins a child.
+    /// Begins a child span.
     pub fn child(&self, name: &'static str, kind: TracedSpanKind, started: Now) -> OpenSpan {
         let span = FinishedSpan {
             trace: self.trace,
@@ -181,7 +181,7 @@ impl RequestSpan {
 }
 
 impl OpenSpan {
-    /// Its trace, for requests that are its children.
+    /// The trace to propagate to child requests.
     pub fn trace(&self) -> Option<TraceContext> {
         self.span.as_ref().map(|span| span.trace.within(span.id))
     }
@@ -193,7 +193,7 @@ impl OpenSpan {
         }
     }
 
-    /// Sets the error that it ended with.
+    /// Marks the span as failed with this error.
     pub fn fail(&mut self, error: &'static str) {
         self.set("error.type", error);
         if let Some(span) = &mut self.span {
@@ -201,7 +201,7 @@ impl OpenSpan {
         }
     }
 
-    /// Sets its end, if that is not when it is dropped.
+    /// Sets the end of the span. By default, it ends when it is dropped.
     pub fn end_at(&mut self, ended: Mono) {
         self.ended = Some(ended);
     }

@@ -1,24 +1,25 @@
-//! Advice for the owner of an application, to be given before any limit or revocation.
+//! Advice for the owner of an application, given before any limit or revocation.
 
 use crate::evidence::day::{DayEvidence, HourSummary};
 
 use super::figures::median;
 
-/// Requests from which there is enough evidence.
+/// Minimum number of requests for advice.
 const ENOUGH_REQUESTS: u32 = 1_000;
-/// Shares from which advice is given: of repeated documents, of refused requests, of hours with the same first minute.
+/// Minimum shares for advice: of repeated documents, of refused requests, and of hours with the same first minute.
 const REPEATED: f64 = 0.5;
 const REFUSED: f64 = 0.05;
 const SAME_MINUTE: f64 = 0.8;
 
-/// A piece of advice, with the figures that support it.
+/// A piece of advice and the figures that support it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Advice {
     /// The share of documents that were delivered again within an hour, from 0 to 1.
     SendIfNoneMatch(f64),
-    /// Requests that a limit refused, and the days on which it did.
+    /// The number of requests refused because of a limit, and the number of days with such refusals.
     HeedLimits(u32, usize),
-    /// The share of hours in which requests began in the same minute, from 0 to 1, while a limit refused some.
+    /// The share of hours in which requests began in the same minute, from 0 to 1. Some requests were refused because
+    /// of a limit.
     SpreadRequests(f64),
 }
 
@@ -43,7 +44,7 @@ impl Advice {
     }
 }
 
-/// Advice about these days: at most three pieces, and none without enough requests.
+/// Advice about these days. There are at most three pieces, and none if there are too few requests.
 pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let sum = |count: fn(&DayEvidence) -> u32| days.iter().map(count).fold(0, u32::saturating_add);
     let delivered = sum(|day| day.counts.delivered);
@@ -62,13 +63,13 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let pieces = [
         is_repeated.then_some(Advice::SendIfNoneMatch(repeated)),
         is_refused.then_some(Advice::HeedLimits(limited, limited_days)),
-        // A client that requests all the time begins every hour in its first minute.
+        // A client that sends requests all the time begins every hour in the first minute.
         (is_refused && !is_repeated && same >= SAME_MINUTE).then_some(Advice::SpreadRequests(same)),
     ];
     pieces.into_iter().flatten().collect()
 }
 
-/// The share of hours that began in the usual minute, or in the minute before or after it.
+/// The share of hours in which requests began in the usual minute or in an adjacent minute.
 fn share_of_usual_minute(days: &[DayEvidence]) -> f64 {
     let minutes: Vec<f64> = days
         .iter()

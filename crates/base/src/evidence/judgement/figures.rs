@@ -8,7 +8,8 @@ use crate::clock::Day;
 use crate::evidence::day::{DayEvidence, HourSummary};
 use crate::keys::{ApplicationId, OwnerId};
 
-/// The smallest catalogue, as positions, for which shares are meaningful: any dashboard shows most of ten models.
+/// Minimum size of the catalogue, in positions, for which shares are meaningful. With ten models, for example, any
+/// dashboard requests most of them.
 pub(super) const LEAST_CATALOGUE: u16 = 50;
 
 /// The evidence about an application.
@@ -16,9 +17,9 @@ pub(super) const LEAST_CATALOGUE: u16 = 50;
 pub struct CallerDays {
     /// The application.
     pub application: ApplicationId,
-    /// Its owner, if it is known.
+    /// The owner, if known.
     pub owner: Option<OwnerId>,
-    /// Its tier.
+    /// The tier.
     pub tier: Arc<str>,
     /// The days to judge, usually the last seven.
     pub days: Vec<(Day, DayEvidence)>,
@@ -29,20 +30,20 @@ pub struct CallerDays {
 pub(super) struct FigureRow([f64; FigureKind::ALL.len()]);
 
 impl FigureRow {
-    /// A figure.
+    /// The figure of this kind.
     pub(super) fn get(&self, kind: FigureKind) -> f64 {
         self.0.get(kind as usize).copied().unwrap_or_default()
     }
 
-    /// The figures of a day; `None` without requests.
+    /// The figures of a day; `None` if there were no requests.
     fn of_day(day: &DayEvidence, rules: &SuspectRules) -> Option<Self> {
         let counts = &day.counts;
-        // Of a small catalogue no share shows anything.
+        // Shares of a small catalogue are not meaningful.
         let is_large = day.catalogue >= LEAST_CATALOGUE;
         let share = if is_large { day.share() } else { 0.0 };
         let hours = day.hours.iter().filter(|_| is_large);
         let shares: Vec<f64> = hours.map(|hour| day.share_of_hour(hour)).collect();
-        // Random requests, r for each model, miss a share of e^-r. Less than half a model cannot be missed.
+        // Random requests, r per model, miss a share of e^-r. The missed share is at least half a model.
         let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
         let busiest = busiest_hour(day, rules);
         let figure = |kind| match kind {
@@ -60,7 +61,7 @@ impl FigureRow {
         is_used.then(|| Self(FigureKind::ALL.map(figure)))
     }
 
-    /// The figures of the days of a caller on which it was used.
+    /// The figures of the days on which a caller sent requests.
     pub(super) fn of_days(caller: &CallerDays, rules: &SuspectRules) -> Vec<Self> {
         caller
             .days
@@ -74,7 +75,7 @@ impl FigureRow {
     }
 }
 
-/// The hour that is nearest to the thresholds of networks and of products.
+/// The hour that is nearest to the thresholds for networks and products.
 fn busiest_hour<'d>(day: &'d DayEvidence, rules: &SuspectRules) -> Option<&'d HourSummary> {
     let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
     let nearness = |hour: &&HourSummary| {
@@ -84,7 +85,7 @@ fn busiest_hour<'d>(day: &'d DayEvidence, rules: &SuspectRules) -> Option<&'d Ho
     hours.max_by(|one, other| nearness(one).total_cmp(&nearness(other)))
 }
 
-/// The medians of each tier. A caller counts once, with the medians of its days.
+/// The medians of each tier. Each caller counts once, with the medians of its days.
 pub(super) fn medians_of_tiers(
     callers: &[CallerDays],
     days: &[Vec<FigureRow>],
@@ -106,7 +107,7 @@ pub(super) fn medians_of_tiers(
         .collect()
 }
 
-/// The nth largest number, from 1 on; 0 if there are fewer.
+/// The nth largest number, counted from 1; 0 if there are fewer.
 pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(|one, other| other.total_cmp(one));
@@ -116,7 +117,7 @@ pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64
         .unwrap_or_default()
 }
 
-/// The median, the larger one of two; 0 of no numbers.
+/// The median (the larger of the two middle numbers); 0 if there are no numbers.
 pub(super) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let numbers: Vec<f64> = numbers.collect();
     let middle = numbers.len().div_ceil(2);

@@ -1,4 +1,4 @@
-//! A finding, and its sentence.
+//! A finding and its description.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::keys::ApplicationId;
 /// A figure of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its kind, which names it.
+    /// The kind of figure.
     pub kind: FigureKind,
-    /// The number; shares are from 0 to 1.
+    /// The number. Shares are from 0 to 1.
     pub value: f64,
     /// The number from which the rule fires.
     pub threshold: f64,
@@ -23,19 +23,20 @@ pub struct Figure {
 pub struct Finding {
     /// The application.
     pub application: ApplicationId,
-    /// Its tier.
+    /// The tier.
     pub tier: Arc<str>,
-    /// The misuse that it looks like.
+    /// The suspected misuse.
     pub suspicion: Suspicion,
     /// The rule that fired.
     pub rule: FiredRule,
-    /// The other applications of its group.
+    /// The other applications of the group.
     pub others: Vec<ApplicationId>,
-    /// Its figures on the day that decided: the last of the days that the rule requires, by the first figure.
+    /// The figures on the decisive day. If days are sorted by the first figure, largest first, this is the last one
+    /// that the rule requires.
     pub figures: Vec<Figure>,
     /// Days on which the rule fired.
     pub days: usize,
-    /// Days on which it has to be.
+    /// Minimum number of days on which the rule must fire.
     pub least_days: usize,
     /// Days on which the application was used.
     pub of_days: usize,

@@ -1,4 +1,4 @@
-//! The judgement on all applications.
+//! The judgement of all applications.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::finding::{Figure, Finding};
 use super::rules::{FigureKind, FiredRule, SuspectRules, Suspicion};
 use super::together::{CallerGroup, groups};
 
-/// The applications to look at.
+/// The findings about all applications.
 pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
     let days: Vec<_> = callers
         .iter()
@@ -33,7 +33,7 @@ pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
     findings
 }
 
-/// The findings about an application by its own requests.
+/// The findings about an application based on its own requests.
 fn alone(
     caller: &CallerDays,
     days: &[FigureRow],
@@ -53,7 +53,7 @@ fn alone(
         if let Some(first) = kinds.first() {
             met.sort_by(|one, other| other.get(*first).total_cmp(&one.get(*first)));
         }
-        // The weakest of the required days decides, since fewer days are no finding.
+        // The weakest of the required days is decisive: without it, there would not be enough days for a finding.
         let Some(decisive) = met.get(rules.days.saturating_sub(1)) else {
             continue;
         };

@@ -1,8 +1,8 @@
-//! The judgement on evidence: applications that look like a mirror, like a shared key, like several accounts of one owner, or
-//! like an inefficient poller; and advice for owners.
+//! The judgement of evidence: applications that look like a mirror, a shared key, several accounts of one owner, or an
+//! inefficient poller. Also advice for owners.
 //!
-//! Pure. A finding is a reason to look at an application, but no proof. `docs/suspects.md` describes the error rates of
-//! the rules.
+//! The code is pure. A finding is a reason to look at an application, but not proof of misuse. `docs/suspects.md`
+//! describes the error rates of the rules.
 
 mod advice;
 mod figures;

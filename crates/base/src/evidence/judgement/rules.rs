@@ -2,14 +2,15 @@
 
 use crate::words;
 
-/// Thresholds. A rule fires if all of its figures reach them on [`days`](Self::days) days. Shares are from 0 to 1.
+/// The thresholds of the rules. A rule fires if all of its figures reach their thresholds on [`days`](Self::days) days.
+/// Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SuspectRules {
-    /// Days on which a rule has to be fulfilled.
+    /// Minimum number of days on which a rule must be met.
     pub days: usize,
     /// Share of the models that a mirror requests in several hours of a day.
     pub hour_share: f64,
-    /// Hours of a day with this share.
+    /// Minimum number of hours of a day with this share.
     pub hours: usize,
     /// Share of the models that a slow mirror requests in a day.
     pub day_share: f64,
@@ -17,18 +18,18 @@ pub struct SuspectRules {
     pub economy: f64,
     /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
-    /// Networks in an hour from which a shared key is used.
+    /// Number of networks in an hour from which a key counts as shared.
     pub networks: u8,
-    /// Products in user agents in the same hour.
+    /// Number of products in user agents in the same hour.
     pub products: u8,
-    /// Documents that are delivered to an inefficient poller in a day.
+    /// Number of documents that are delivered to an inefficient poller in a day.
     pub documents: u32,
-    /// Share of them that were delivered before in the same hour.
+    /// Share of these documents that were already delivered in the same hour.
     pub repeated: f64,
 }
 
 impl Default for SuspectRules {
-    /// Chosen on simulated clients.
+    /// The defaults were chosen with simulated clients.
     fn default() -> Self {
         Self {
             days: 3,
@@ -62,37 +63,38 @@ impl SuspectRules {
 }
 
 words! {
-    /// A figure of a day, by its plain name.
+    /// A figure of a day, with a plain name.
     pub enum FigureKind: name {
-        /// In the last of the [`hours`](SuspectRules::hours) with the largest shares.
+        /// The smallest share in the [`hours`](SuspectRules::hours) with the largest shares.
         HourShare = "share of the models that it requested in each of several hours",
-        /// By all requests of the day.
+        /// The share in all requests of the day.
         DayShare = "share of the models that it requested in a day",
-        /// 1 or less for most clients.
+        /// The value is 1 or less for most clients.
         Economy = "number of random requests needed to reach as many models, as a multiple of its requests,",
-        /// In the hour that is nearest to both thresholds.
+        /// The number in the hour that is nearest to both thresholds.
         Networks = "number of networks in an hour",
-        /// In the same hour.
+        /// The number in the same hour.
         Products = "number of products in user agents in an hour",
-        /// Whether they were new or not.
+        /// The number includes documents that were delivered again.
         Documents = "number of documents delivered in a day",
-        /// An estimate.
+        /// The share is an estimate.
         Repeated = "share of documents delivered again within an hour",
-        /// As [`HourShare`](Self::HourShare), summed over the applications of a group.
+        /// Like [`HourShare`](Self::HourShare), but summed over the applications of a group.
         GroupShare = "share of the models that it and the others requested in each of several hours",
     }
 }
 
 words! {
-    /// The kind of misuse that an application looks like.
+    /// The suspected kind of misuse.
     pub enum Suspicion: word {
-        /// It copies the catalogue.
+        /// The application copies the catalogue.
         Mirror = "mirror",
-        /// Its key is used by many.
+        /// Many users share the key.
         SharedKey = "shared_key",
-        /// It copies the catalogue together with other applications, which have the same owner or look as if they had.
+        /// The application copies the catalogue together with other applications, which have, or seem to have, the same
+        /// owner.
         SeveralAccounts = "several_accounts",
-        /// It requests a few documents all the time.
+        /// The application requests a few documents all the time.
         InefficientPoller = "inefficient_poller",
     }
 }
@@ -100,21 +102,22 @@ words! {
 words! {
     /// The rule that fired.
     pub enum FiredRule: word {
-        /// Much of the catalogue in an hour.
+        /// The application requests much of the catalogue in each of several hours.
         EachRefresh = "each_refresh",
-        /// It requests most of the catalogue in a day, and hardly any model twice.
+        /// The application requests most of the catalogue in a day, and hardly any model twice.
         OverTheDay = "over_the_day",
-        /// Several applications with coordinated requests.
+        /// Several applications send coordinated requests.
         Together = "together",
-        /// Many networks and products in an hour.
+        /// Requests come from many networks and products in an hour.
         ManyOrigins = "many_origins",
-        /// The same documents all the time.
+        /// The application requests the same documents all the time.
         Repeats = "repeats",
     }
 }
 
 impl FiredRule {
-    /// The rules about one application, what they suspect, and the figures that have to reach their thresholds.
+    /// The rules about a single application, each with the suspicion and the figures that have to reach their
+    /// thresholds.
     pub(super) const ALONE: [(Self, Suspicion, &'static [FigureKind]); 4] = [
         (
             Self::EachRefresh,

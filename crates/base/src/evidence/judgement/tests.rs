@@ -1,4 +1,4 @@
-//! Each rule at its threshold, above and below it.
+//! Tests of each rule at, above and below its threshold.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -69,7 +69,7 @@ fn day_of(traffic: &[Traffic], catalogue: u16) -> DayEvidence {
     DayEvidence::decode(&day.encode()).unwrap()
 }
 
-/// A caller with such days, one after the other.
+/// A caller with these days, one after the other.
 fn caller(number: u16, owner: Option<u16>, days: &[DayEvidence]) -> CallerDays {
     CallerDays {
         application: format!("app_{number:011}").parse().unwrap(),
@@ -86,12 +86,12 @@ fn steady(number: u16, owner: Option<u16>, hours: &[Traffic]) -> CallerDays {
     caller(number, owner, &vec![day_of(hours, CATALOGUE); 7])
 }
 
-/// The findings by the default rules.
+/// The findings with the default rules.
 fn findings(callers: &[CallerDays]) -> Vec<Finding> {
     judge(callers, &SuspectRules::default())
 }
 
-/// Days of a week in which an application makes these requests are no suspicion.
+/// Asserts that a week of days with these requests causes no suspicion.
 fn assert_no_suspicion(hours: &[Traffic]) {
     assert_eq!(findings(&[steady(1, None, hours)]), []);
 }
@@ -101,7 +101,7 @@ fn hourly(hour: impl Fn(u16) -> Traffic) -> Vec<Traffic> {
     (0..24).map(hour).collect()
 }
 
-/// The application fulfils a rule at and above the threshold that `set` sets, and not below it.
+/// Asserts that the application meets a rule at and above the threshold that `set` sets, but not below it.
 fn assert_edge(
     days: &[DayEvidence],
     rule: FiredRule,
@@ -186,7 +186,7 @@ fn a_slow_mirror_requests_most_of_the_catalogue_in_a_day_and_hardly_a_model_twic
         FigureKind::Economy,
         |rules, times| rules.economy = times,
     );
-    // Views of a product at random: as many requests for models, and twice as many.
+    // 90 and 250 views of random models.
     let mut state = 1_u64;
     for views in [90, 250] {
         let viewed = (0..views).map(|view| {
@@ -250,7 +250,8 @@ fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
     assert_no_suspicion(&each_five_minutes);
 }
 
-/// The hours of one of four parts of the catalogue, whose documents differ in size from the other parts.
+/// Hourly requests for one of four parts of the catalogue. The documents of a part differ in size from those of the
+/// other parts.
 fn part(number: u16, size: u16) -> Vec<Traffic> {
     let models = number * size..(number + 1) * size;
     let bytes = 3_000 + 100 * u32::from(number);
@@ -339,7 +340,7 @@ fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
     let mut callers = parts(20, |_| None);
     callers.extend(neighbours);
     assert_eq!(findings(&callers), []);
-    // Those of busy clients are the first ones.
+    // Busy clients also begin in the first minutes of each hour, so equal minutes there prove nothing.
     for (minute, found) in [
         ((|hour| hour % 3) as fn(u16) -> u16, 0),
         (|hour| hour * 7 % 50, 4),
@@ -397,7 +398,7 @@ fn advice_needs_enough_requests_and_names_what_they_show() {
         "You already had 99 % of the documents that you requested. Send If-None-Match."
     );
     let mut sweep = day_of(&hourly(|hour| traffic(hour, 0..95)), CATALOGUE);
-    // At most below a twentieth.
+    // The share of refused requests is zero or just below a twentieth.
     for limited in [0, 119] {
         sweep.counts.limited = limited;
         assert_eq!(advice(std::slice::from_ref(&sweep)), []);

@@ -1,6 +1,6 @@
-//! Applications that copy the catalogue together: of one owner, or with the same networks and software, and with
-//! coordinated requests. Similarity alone is not enough, because colleagues and customers of one platform are similar
-//! too.
+//! Applications that copy the catalogue together. They have one owner, or the same networks and software, and their
+//! requests are coordinated. Similarity alone is not enough, because colleagues and customers of one platform are also
+//! similar.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,18 +11,19 @@ use crate::keys::OwnerId;
 
 /// Numbers of requests and of models that differ by at most this share of the larger number count as equal.
 const TOLERANCE: f64 = 0.2;
-/// Difference in the mean size of documents from which two applications receive different ones.
+/// Minimum relative difference in the mean size of documents from which two applications are assumed to receive
+/// different documents.
 const OTHER_SIZE: f64 = 0.001;
-/// The smallest share of the catalogue that is a part of a whole: many copies of a small set add up to anything.
+/// Minimum share of the catalogue for a part of a whole. Many copies of a smaller set could add up to any share.
 const LEAST_PART: f64 = 0.1;
 
 /// Applications that copy the catalogue together.
 pub(super) struct CallerGroup {
-    /// Their places among the callers.
+    /// The indexes of the members in the list of callers.
     pub(super) members: Vec<usize>,
-    /// The share of the catalogue in an hour, on the day that decided.
+    /// The share of the catalogue in an hour, on the decisive day.
     pub(super) share: f64,
-    /// Days on which it was large enough.
+    /// Number of days on which the share was large enough.
     pub(super) days: usize,
     pub(super) of_days: usize,
 }
@@ -31,17 +32,17 @@ pub(super) struct CallerGroup {
 #[derive(PartialEq, Eq, Hash)]
 enum SameOrigin {
     Owner(OwnerId),
-    /// All networks and all products of the day.
+    /// The sets of all networks and of all products of the day.
     Origins([u64; 4], [u64; 1]),
 }
 
 /// The requests of an application on a day.
 #[derive(Clone, Copy)]
 struct DayTrace<'d> {
-    /// Its place among the callers.
+    /// The index of the application in the list of callers.
     caller: usize,
     day: &'d DayEvidence,
-    /// Bits of the hours with requests for models.
+    /// A bit for each hour with requests for models.
     hours: u32,
     /// The mean share of the catalogue in these hours.
     share: f64,
@@ -64,7 +65,8 @@ impl<'d> DayTrace<'d> {
         }
     }
 
-    /// Whether requests are coordinated: equal ones in turn, or equal parts of a whole in the same hours.
+    /// Whether requests are coordinated: the same requests in alternating hours, or equal parts of a whole in the same
+    /// hours.
     fn is_coordinated_with(&self, other: &Self) -> bool {
         let requests = |trace: &Self| {
             f64::from(trace.day.counts.delivered) + f64::from(trace.day.counts.unchanged)
@@ -75,8 +77,9 @@ impl<'d> DayTrace<'d> {
                 && self.has_other_documents_than(other)
     }
 
-    /// Copies of one program that request the same models are not parts of a whole. Parts change from hour to hour, so that
-    /// they cover more models in a day, or their documents have a different mean size.
+    /// Whether the applications receive different documents. Copies of one program that request the same models are not
+    /// parts of a whole. Parts either change from hour to hour and so cover more models in a day, or have documents
+    /// with a different mean size.
     fn has_other_documents_than(&self, other: &Self) -> bool {
         let changes = |trace: &Self| trace.day.share() > 1.5 * trace.share;
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
@@ -86,8 +89,8 @@ impl<'d> DayTrace<'d> {
         changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
     }
 
-    /// Whether the hours begin in the same minutes, which differ from hour to hour. The hours of a busy client all
-    /// begin in the first minute.
+    /// Whether the requests of both applications begin in the same minutes, which differ from hour to hour. The
+    /// requests of a busy client begin in the first minute of every hour.
     fn begins_with(&self, other: &Self) -> bool {
         let hours = self.day.hours.iter().zip(&other.day.hours);
         let minutes =
@@ -102,7 +105,7 @@ fn is_near(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * one.max(other)
 }
 
-/// The groups whose applications request enough together.
+/// The groups of applications that together request enough.
 pub(super) fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<CallerGroup> {
     let mut days: BTreeMap<_, Vec<DayTrace<'_>>> = BTreeMap::new();
     for (place, caller) in callers.iter().enumerate() {
@@ -152,13 +155,13 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         .collect()
 }
 
-/// The pairs with coordinated requests among the pairs of one origin.
+/// The pairs of one origin with coordinated requests.
 fn pairs_of_origin(
     origin: &SameOrigin,
     mut traces: Vec<&DayTrace<'_>>,
 ) -> BTreeSet<(usize, usize)> {
     let all = traces.len();
-    // Most applications request little; each pair of the other applications is compared.
+    // Most applications request little and are excluded. All pairs of the other applications are compared.
     traces.retain(|trace| trace.share >= LEAST_PART);
     traces.sort_by(|one, other| one.share.total_cmp(&other.share));
     let mut coordinated = Vec::new();
@@ -168,7 +171,7 @@ fn pairs_of_origin(
         let found = near.filter(|other| one.is_coordinated_with(other));
         coordinated.extend(found.map(|other| (one, other)));
     }
-    // Others with the same origin show that it is a platform or an office.
+    // If many other applications have the same origin, it is a platform or an office.
     let members: BTreeSet<usize> = coordinated
         .iter()
         .flat_map(|(one, other)| [one.caller, other.caller])
@@ -181,7 +184,7 @@ fn pairs_of_origin(
         .collect()
 }
 
-/// The sets of callers that pairs connect.
+/// The connected sets of callers that the pairs form.
 fn joined(pairs: impl Iterator<Item = (usize, usize)>) -> Vec<BTreeSet<usize>> {
     let mut sets: Vec<BTreeSet<usize>> = Vec::new();
     for (one, other) in pairs {
@@ -194,7 +197,7 @@ fn joined(pairs: impl Iterator<Item = (usize, usize)>) -> Vec<BTreeSet<usize>> {
     sets
 }
 
-/// The group of these callers, if they request enough together.
+/// The group of these callers, if they together request enough.
 fn group(
     members: BTreeSet<usize>,
     callers: &[CallerDays],

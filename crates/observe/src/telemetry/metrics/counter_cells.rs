@@ -1,7 +1,7 @@
 //! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request updates about ten counters. With one number shared by all threads, this would cost more than the rest of a
-//! hit as soon as there are two threads. Rendering is in `registry`.
+//! A request updates about ten counters. If threads shared the numbers, then with only two threads this would cost more
+//! than the rest of the work for a cache hit. Rendering is in `registry`.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,12 +15,12 @@ use super::table::max_series;
 /// The rows of one registry.
 #[derive(Debug, Default)]
 pub(super) struct CounterCells {
-    /// A thread's row is allocated when it first counts.
+    /// The row of a thread is allocated when the thread first counts.
     rows: PerThread<OnceLock<Box<[AtomicU64]>>>,
     taken: AtomicUsize,
 }
 
-/// One number of each row.
+/// The same cell in every row.
 #[derive(Clone, Debug)]
 pub(super) struct CounterCell {
     cells: Arc<CounterCells>,
@@ -30,16 +30,16 @@ pub(super) struct CounterCell {
 /// A histogram: counts per bucket, and the sum.
 #[derive(Clone, Debug)]
 pub(super) struct HistogramBuckets {
-    /// A cell for each bound, one for values above all bounds, and one for the sum.
+    /// There is a cell for each bound, one for values above all bounds, and one for the sum.
     cells: Arc<CounterCells>,
     at: usize,
     pub(super) bounds: &'static [f64],
 }
 
 impl CounterCells {
-    /// Allocates consecutive cells; returns the index of the first.
+    /// Allocates consecutive cells. Returns the index of the first.
     fn take(&self, count: usize) -> usize {
-        // Relaxed: only the ranges have to be different.
+        // Relaxed, because only the ranges have to differ.
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
         assert!(
             at + count <= max_series(),
@@ -57,7 +57,7 @@ impl CounterCells {
 
     fn add(&self, at: usize, by: u64) {
         if let Some(cell) = self.local().get(at) {
-            // Relaxed: sums are read without regard to the order of different counters.
+            // Relaxed, because the order of changes to different counters does not matter.
             cell.fetch_add(by, Ordering::Relaxed);
         }
     }
@@ -108,7 +108,7 @@ impl HistogramBuckets {
         }
     }
 
-    /// Cumulative counts per bound, and the total.
+    /// Cumulative counts per bound and the total.
     pub(super) fn counts(&self) -> Vec<u64> {
         let each = (0..=self.bounds.len()).map(|index| self.cells.sum(self.at + index));
         let up_to = each.scan(0_u64, |all, count| {
@@ -138,7 +138,7 @@ impl HistogramFn for HistogramBuckets {
             && let Some(count) = counts.get(index)
         {
             count.fetch_add(1, Ordering::Relaxed);
-            // Two threads may share a row, so the addition is repeated until no other addition came in between.
+            // Two threads may share a row, so the addition is retried if another thread changed the sum.
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
                 (f64::from_bits(bits) + value).to_bits()
             });

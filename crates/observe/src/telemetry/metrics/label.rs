@@ -1,21 +1,21 @@
-//! Labels of metrics: closed sets of values, each with its index.
+//! Labels of metrics. A label is a closed set of values with indexes.
 
 /// A closed set of label values.
 pub trait MetricLabel: Copy {
     /// The label's name in [`LABELS`](super::LABELS).
     const NAME: &'static str;
-    /// Its index in the list of values.
+    /// The index in the list of values.
     fn index(self) -> usize;
 }
 
 /// A label whose values do not depend on the configuration.
 pub trait FixedLabel: MetricLabel {
-    /// All values, in the order of their indexes.
+    /// All values, ordered by index.
     fn words() -> Vec<String>;
 }
 
-/// Declares an enum as a label, with the value of each variant; or makes a label of an enum that already has a list of
-/// its variants and a word for each.
+/// Declares an enum as a label, with the value of each variant. The second form implements a label for an existing
+/// enum, given the list of its variants and the function that returns a word.
 #[macro_export]
 macro_rules! metric_label {
     ($(#[$about:meta])* $visible:vis enum $label:ident: $name:literal {

@@ -1,4 +1,4 @@
-//! Handles of one metric, by the values of its labels.
+//! Handles of one metric, by label values.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ pub struct MetricFamily<H, L> {
     of: PhantomData<fn(L)>,
 }
 
-/// Without handles: counts nothing.
+/// A family without handles, which counts nothing.
 impl<H, L> Default for MetricFamily<H, L> {
     fn default() -> Self {
         Self {
@@ -31,7 +31,7 @@ impl<H, L: MetricLabel> MetricFamily<H, L> {
         }
     }
 
-    /// The handle of a label value. Always `Some` for a label that lists all its values.
+    /// The handle of a label value. It is always `Some` for a label that lists all values.
     pub fn of(&self, word: L) -> Option<&H> {
         self.handles.get(word.index())
     }
@@ -45,7 +45,7 @@ pub struct CounterMatrix<A, B> {
 }
 
 impl<A: MetricLabel, B: MetricLabel> CounterMatrix<A, B> {
-    /// Handles in rows of this many columns.
+    /// A matrix of these handles, in rows of this many columns.
     pub(super) fn new(handles: Vec<Counter>, columns: usize) -> Self {
         Self {
             handles,

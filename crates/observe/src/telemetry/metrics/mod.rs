@@ -1,6 +1,6 @@
-//! Metrics: handles created from the table of metrics, and the text for Prometheus.
+//! Metrics: the table, the handles, and the text for Prometheus.
 //!
-//! Handles are created once; counting is a step in the counting thread's own memory.
+//! Handles are created once. Counting only changes memory of the calling thread.
 
 mod base_labels;
 mod counter_cells;

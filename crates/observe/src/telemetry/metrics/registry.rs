@@ -1,7 +1,7 @@
 //! The registry of all metrics of a program: creates handles and renders the text for Prometheus.
 //!
-//! Counters are kept in [`CounterCells`] and copied to the recorder when metrics are read; histograms are rendered
-//! here, since the recorder would need every value.
+//! Counters are kept in [`CounterCells`] and copied to the recorder when metrics are read. Histograms are rendered
+//! here, because the recorder would need every value.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,14 +19,15 @@ use super::table::{LABELS, METRICS, MetricKind, MetricRow};
 use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
 use crate::telemetry::process::{self, ProcessMetrics};
 
-/// All metrics of one program. Two programs in one process are independent.
+/// All metrics of one program. Several registries in one process are independent.
 pub struct MetricsRegistry {
     recorder: PrometheusRecorder,
     cells: Arc<CounterCells>,
     counted: Arc<Mutex<RegisteredCounters>>,
 }
 
-/// Registered cells: each once, however many handles it has. Consistent after every step.
+/// The registered cells. Each is listed once, regardless of the number of handles. The maps are consistent after every
+/// step.
 #[derive(Default)]
 struct RegisteredCounters {
     counters: HashMap<Key, (CounterCell, Counter)>,
@@ -49,7 +50,7 @@ impl Scrape {
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
         }
-        // A gauge without a value is absent.
+        // Gauges without a value are omitted.
         let recorded = self.recorded.render();
         let mut text: String = recorded
             .split_inclusive('\n')
@@ -74,7 +75,7 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
     if series.is_empty() {
         return;
     }
-    // The map has no order, and scrapes should be comparable.
+    // The map has no order, but the output should have a stable one.
     series.sort_by_key(|(key, _)| *key);
     let name = row.name;
     put_line(text, format_args!("# HELP {name} {}", row.meaning));
@@ -143,7 +144,7 @@ impl Default for MetricsRegistry {
 const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
 
 impl MetricsRegistry {
-    /// The renderer.
+    /// The renderer of the metrics.
     pub fn scrape(&self) -> Scrape {
         let process = ProcessMetrics {
             resident: self.gauge("process_resident_memory_bytes"),
@@ -160,7 +161,7 @@ impl MetricsRegistry {
         }
     }
 
-    /// Sets the version, and the start time in seconds since 1970.
+    /// Sets the version and the start time in seconds since 1970.
     pub fn set_build_info(&self, version: &'static str, since: u64) {
         declared("scoregate_build_info", &[("version", 1)]);
         let labels = vec![metrics::Label::new("version", version)];
@@ -301,7 +302,7 @@ fn family<H, L: MetricLabel>(
     MetricFamily::new(words.iter().map(|word| register(key(word))).collect())
 }
 
-/// Panics for a metric that is not in the table or has other labels there: a defect that appears at the first start.
+/// Panics if a metric is not in the table or has other labels there. Such a bug appears at the first start.
 fn declared(name: &str, labels: &[(&str, usize)]) {
     let row = METRICS.iter().find(|row| row.name == name);
     let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();

@@ -1,7 +1,7 @@
-//! The table of metrics: each is declared once, with name, type, labels and meaning.
+//! The table of metrics. Each metric is declared once, with name, type, labels and meaning.
 //!
-//! Labels are closed sets whose sizes are in [`LABELS`], so the maximum number of series follows from this file, and
-//! a test limits it.
+//! Labels are closed sets with the sizes in [`LABELS`], so this file determines the maximum number of series. A test
+//! limits this number.
 
 use crate::telemetry::process;
 use scoregate_base::limits::LimitRule;
@@ -9,39 +9,39 @@ use scoregate_base::limits::LimitRule;
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
-    /// Only increases.
+    /// A value that only increases.
     Counter,
-    /// Increases and decreases.
+    /// A value that increases and decreases.
     Gauge,
-    /// Counts observations up to each of these bounds.
+    /// Counts of observations up to each of these bounds.
     Histogram(&'static [f64]),
 }
 
 /// A declared metric.
 #[derive(Debug)]
 pub struct MetricRow {
-    /// Its name, which ends with its unit.
+    /// The name, which ends with the unit.
     pub name: &'static str,
-    /// Its type.
+    /// The type.
     pub kind: MetricKind,
-    /// Its labels, each a name in [`LABELS`].
+    /// The names of the labels, which are in [`LABELS`].
     pub labels: &'static [&'static str],
-    /// Its help text, for the reference and the scrape.
+    /// The help text, for the reference and the scrape.
     pub meaning: &'static str,
 }
 
 /// A label.
 #[derive(Debug)]
 pub struct LabelRow {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// Maximum number of values.
     pub most: usize,
-    /// Its help text.
+    /// The help text.
     pub meaning: &'static str,
 }
 
-/// Request latencies: from a tenth of a hit to the request timeout.
+/// Request latencies: from a tenth of the latency of a cache hit to the request timeout.
 const FAST: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0,
 ];
