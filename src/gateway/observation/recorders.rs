@@ -1,4 +1,4 @@
-//! Where requests are recorded when they end.
+//! The recorders of finished requests.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub(crate) struct ResponseContext<'r> {
     pub(crate) caller: Option<&'r Caller>,
     /// The guard of the gateway, or a copy.
     pub(crate) guard: &'r AddressGuard,
-    /// The moment of sending.
+    /// The time of sending.
     pub(crate) now: Now,
 }
 
