@@ -1,7 +1,8 @@
-//! `Idempotency-Key`: a command that is sent again is not performed again, and gets the first reply.
+//! `Idempotency-Key`: a repeated command is not performed again, and gets the first reply.
 //!
-//! The key is stored with a random salt before the command is performed. A new API key is derived from both, so a repeated
-//! command whose reply was not stored finds what it created. Stored replies contain no API key.
+//! The idempotency key is stored with a random salt before the command is performed. A new API key is derived from
+//! both. A repeated command whose reply was not stored derives the same API key, and so finds the one that it created.
+//! Stored replies contain no API key.
 
 use data_encoding::HEXLOWER;
 use http::StatusCode;
@@ -20,7 +21,7 @@ use super::command_problem::{CommandProblem, CommandResult};
 const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a UUID; commands that \
     create, rotate or change a tier take it";
 
-/// A key with the digest of its request.
+/// An idempotency key with the digest of its request.
 pub(super) struct IdempotencyKey {
     key: String,
     content: Digest,

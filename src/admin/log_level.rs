@@ -23,7 +23,7 @@ fn set(level: &str, actor: &str) -> CommandResult {
         return Err(CommandProblem::bad("this program has no log"));
     };
     let log_change = || tracing::info!(actor, before, level, "log level changed");
-    // Logged before the change if possible: the new level may suppress it.
+    // Logged before the change if possible, because the new level may suppress the line.
     let was_enabled = tracing::enabled!(tracing::Level::INFO);
     if was_enabled {
         log_change();

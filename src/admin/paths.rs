@@ -1,6 +1,6 @@
-//! The paths of the side port. Any other path gets a 404 with the list of paths.
+//! The paths of the side port. Requests for other paths get a 404 with the list of paths.
 //!
-//! The actions below `/v1` are matched in `command`.
+//! `command` matches the actions below `/v1`.
 
 pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";

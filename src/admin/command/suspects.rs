@@ -15,7 +15,7 @@ pub enum SuspectsCommand {
     /// List the findings. On the command line this action has no name.
     #[command(skip)]
     List {
-        /// The days to evaluate, today included.
+        /// The number of days to evaluate, including today.
         days: Option<u32>,
     },
     /// Show the evidence about an application, with its requests by hour and day.
