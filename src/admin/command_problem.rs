@@ -1,4 +1,4 @@
-//! The error of a command: a sentence for the operator and a status for programs.
+//! The error of a command: a message for the operator and a status for programs.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The log level, which can be changed until the next reload or start. The setting `log.level` stays unchanged.
+//! The log level. A change applies until the next reload or start, and does not affect the setting `log.level`.
 
 use serde_json::json;
 

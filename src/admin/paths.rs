@@ -6,6 +6,6 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";
 pub(super) const READY: &str = "/readyz";
 
-/// All paths, as part of a sentence.
+/// All paths, for use in a sentence.
 pub(super) const PATHS: &str = "/metrics, /healthz, /readyz, and /v1/GROUP/ACTION with the groups keys, accounts, nodes, suspects, \
     status, cache, requests, usage, upstream, settings, log and scoring";

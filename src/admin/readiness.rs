@@ -24,7 +24,7 @@ pub enum Unreadiness {
     /// Not everything is loaded, or a shutdown has begun.
     #[error("starting or stopping")]
     StartingOrStopping,
-    /// The heartbeat is this old.
+    /// The last heartbeat is this old.
     #[error("the runtime of the public port has not run a task for {} s", .0.as_secs())]
     Stalled(Duration),
     /// The database was unreachable at the start.

@@ -84,7 +84,7 @@ pub struct SideConfig {
     pub socket: Option<std::os::unix::net::UnixListener>,
 }
 
-/// Serves the side port until `stop`. Must run on its own thread.
+/// Serves the side port until `stop`. Must run on a separate thread.
 pub async fn run(
     side: SidePort,
     config: SideConfig,
@@ -127,7 +127,7 @@ impl SideListeners {
             .run_until_cancelled(accept_next(clock, || tcp.accept()))
             .await
         {
-            // Fails only if the socket is gone.
+            // This fails only if the socket is closed.
             if stream.set_nodelay(true).is_ok() {
                 self.open(stream, None);
             }

@@ -29,7 +29,7 @@ pub(super) struct SideConnection {
     displaced: CancellationToken,
 }
 
-/// Slot of a connection. Released by drop.
+/// The slot of a connection, which is released when dropped.
 pub(super) struct SideSlot {
     all: Arc<SideConnections>,
     number: u64,

@@ -79,6 +79,6 @@ async fn top(
 
 fn no_usage(id: ApplicationId) -> CommandProblem {
     CommandProblem::bad(format!(
-        "all keys of {id} expired or were revoked long ago: it has no usage"
+        "{id} has no usage: all its keys expired or were revoked long ago"
     ))
 }

@@ -18,7 +18,7 @@ pub(super) struct ApplicationView<'s> {
     stored: &'s StoredApplication,
     /// Used units of today's quota. Only a running server counts them. Units lost in a crash count as used.
     used_today: Option<u64>,
-    /// Limits that may be a mistake.
+    /// Warnings about limits that may be a mistake.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

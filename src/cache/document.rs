@@ -60,7 +60,7 @@ pub struct EnvelopeFields<'a> {
     pub key: &'a DocumentKey,
     /// The attribution notice.
     pub license: &'a str,
-    /// The sets of fields that tiers see.
+    /// The sets of fields that the tiers see.
     pub field_sets: &'a FieldSets,
     /// Builds the results of tool calls, if there are tools.
     pub tool_result: Option<ToolResultWriter>,

@@ -1,4 +1,4 @@
-//! Encoded bodies: built once when a document is stored, chosen by `Accept-Encoding` when it is served.
+//! Encoded bodies. They are built once when a document is stored; `Accept-Encoding` selects one when it is served.
 
 use std::io::Write as _;
 
@@ -203,7 +203,7 @@ pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCo
     accepted.best()
 }
 
-/// q-values in thousandths; `None` where the client sent none.
+/// q-values in thousandths. `None` if the client sent none.
 #[derive(Default)]
 struct AcceptedCodings {
     gzip: Option<u16>,

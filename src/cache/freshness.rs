@@ -104,8 +104,8 @@ const JITTER_SECONDS: u64 = 120;
 /// `max-age` of a document whose refresh is overdue. Also the maximum jitter that is added to it.
 const OVERDUE_SECONDS: u64 = 30;
 
-/// `max-age` in seconds: until the next expected refresh, plus jitter that is fixed per key (`spread`), so that a
-/// client polls at a steady interval.
+/// `max-age` in seconds: the time until the next expected refresh, plus jitter that is fixed per key (`spread`), so
+/// that a client polls at a steady interval.
 pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     if now < due {
         // The result is rounded up: a client that requests too early would have to request again.

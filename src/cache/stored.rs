@@ -15,7 +15,7 @@ pub struct PublishedVersion {
     pub confirmed: Wall,
 }
 
-/// A document with its dates. Replaced as a whole; only the use count changes in place.
+/// A document with its dates. It is replaced as a whole; only the counters change in place.
 #[derive(Debug)]
 pub struct StoredDocument {
     /// The document.
@@ -126,7 +126,7 @@ impl StoredDocument {
         }
     }
 
-    /// The same document, current at `now`, with its next refresh at `due`.
+    /// The same document, confirmed at `now`, with its next refresh at `due`.
     #[must_use]
     pub fn current(&self, now: Mono, due: Mono) -> Self {
         Self {

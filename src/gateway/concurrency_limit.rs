@@ -44,7 +44,7 @@ struct SlotPool {
     queue: Semaphore,
 }
 
-/// A slot, released by drop.
+/// A slot, which is released when dropped.
 #[derive(Debug)]
 pub(super) struct ConcurrencySlot<'c> {
     _permit: SemaphorePermit<'c>,
@@ -75,7 +75,7 @@ impl ConcurrencyLimit {
         } else {
             (PoolLabel::Waiting, &self.waiting)
         };
-        // While requests are queued, released permits go to them, so a new request cannot overtake the queue here.
+        // While requests are queued, released permits go to them, so a new request cannot overtake them here.
         if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }

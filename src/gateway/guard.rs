@@ -16,7 +16,7 @@ const PAGE_KIB_PER_REFUSAL: u32 = 256;
 /// A stricter guard does not reduce the allowance for pages: clients that read pages cause no refusals.
 const LEAST_REFUSALS: u32 = 60;
 
-/// Token buckets of refusals and of KiB of pages, by address.
+/// Token buckets for refusals and for KiB of pages, by address.
 #[derive(Clone)]
 pub struct AddressGuard {
     refusals: NetworkLimit,
@@ -24,7 +24,7 @@ pub struct AddressGuard {
 }
 
 impl AddressGuard {
-    /// Allows `limit` refusals a minute per address.
+    /// Allows `limit` refusals per minute and address.
     pub fn new(limit: u32) -> Self {
         Self {
             refusals: NetworkLimit::new(limit, MINUTE, NetworkBlocks::OWN),
@@ -32,7 +32,7 @@ impl AddressGuard {
         }
     }
 
-    /// Refusals a minute per address.
+    /// The number of refusals allowed per minute and address.
     pub fn limit(&self) -> u32 {
         self.refusals.limit()
     }
@@ -66,7 +66,7 @@ impl AddressGuard {
     }
 }
 
-/// KiB of pages a minute per address.
+/// KiB of pages allowed per minute and address.
 fn page_kib(limit: u32) -> u32 {
     limit
         .max(LEAST_REFUSALS)

@@ -87,7 +87,7 @@ pub enum HttpViolation {
     Body,
 }
 
-/// A place, other than the two headers, where a key may have been sent. The key itself is never read from there.
+/// A place other than the two key headers where a key may have been sent. The key itself is never read from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MisplacedKey {
     /// No sign of a misplaced key was found.
@@ -98,7 +98,7 @@ pub enum MisplacedKey {
     Scheme,
 }
 
-/// The party that has to act on a refusal.
+/// The party that has to act after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Responsibility {
     /// The caller.
@@ -146,7 +146,7 @@ impl RefusalTraits {
 }
 
 impl Refusal {
-    /// The table of refusals: the only place to change for a new reason.
+    /// The table of refusals, which is the only place to change for a new reason.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
         // code                    responsible      guard  closes
@@ -334,8 +334,8 @@ impl MisplacedKey {
         match self {
             Self::Nowhere => ErrorCode::ApiKeyRequired.row().message(),
             Self::Query => format!(
-                "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged \
-                 on the way."
+                "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: proxies and \
+                 servers log URLs."
             ),
             Self::Scheme => {
                 format!("{SEND_KEY_AS} The Authorization header does not use the Bearer scheme.")
@@ -373,7 +373,7 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     .concat()
 }
 
-/// Concatenated for the same reason.
+/// The text is concatenated for the same reason.
 fn quota_is_spent(limit_status: &LimitStatus, row: LimitRow) -> String {
     let whose = match row.scope {
         Scope::Application => "",

@@ -147,7 +147,7 @@ impl Gateway {
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);
         let target = x.target.insert(identified.target);
-        // The slot is taken before the budget, so a request that gets no slot has cost nothing.
+        // The slot is taken before the budget is charged, so a request that gets no slot costs nothing.
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {

@@ -87,19 +87,19 @@ impl Gateway {
         }
     }
 
-    /// The caller's own usage, once the ledger has stated the units of all its windows.
+    /// The caller's own usage, after the ledger has stated the units of all windows.
     async fn usage(
         &self,
         parsed: &ParsedRequest<'_>,
         caller: Caller,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
-        // Set before the wait, so that a disconnect is counted for its application.
+        // The caller is set before the wait, so that a disconnect is counted for its application.
         let caller = &*x.caller.insert(caller);
         if !caller.knows_windows() {
             let stated = self.leases.lease(&caller.account).await;
             if stated.is_err() {
-                tracing::debug!(application = %caller.account.id, "usage without the ledger lacks longer windows");
+                tracing::debug!(application = %caller.account.id, "ledger unreachable: usage lacks the longer windows");
             }
         }
         me(self, parsed.credentials.prefix(), caller, x.started)

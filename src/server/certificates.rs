@@ -40,7 +40,7 @@ pub struct BadCertificate {
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// The problem, and the remedy.
+    /// The problem and the remedy.
     pub reason: String,
 }
 

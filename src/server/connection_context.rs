@@ -24,9 +24,9 @@ use scoregate_base::clock::Clock;
 /// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
-    /// Replaced by a reload.
+    /// The gateway, which a reload replaces.
     pub(super) gateway: Arc<ArcSwap<Gateway>>,
-    /// The pages of accounts, if people can sign up.
+    /// The account pages, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     /// The receiver of leaked keys, if it is enabled.
     pub(super) leaks: Option<Arc<LeakReceiver>>,

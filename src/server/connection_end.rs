@@ -10,7 +10,7 @@ metric_label! {
     pub(super) enum ConnectionEnd: "reason" {
         /// Closed gracefully.
         Done = "done",
-        /// Reset by the peer, or invalid HTTP.
+        /// Reset by the peer, or closed because of invalid HTTP.
         Failed = "failed",
         /// No complete request head arrived in time.
         Head = "head_timeout",

@@ -2,7 +2,7 @@
 //!
 //! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`), so
 //! idle connections, slow readers and connections without a key do not block other clients. An IPv6 address counts as
-//! its /64. Requests are limited in `gateway`.
+//! its /64. `gateway` limits requests.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ struct SlotHolders {
     is_shutting_down: bool,
 }
 
-/// The slot of a connection. Released by drop.
+/// The slot of a connection, which is released when dropped.
 pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     number: u64,

@@ -70,7 +70,7 @@ pub(super) enum ConnectionPhase {
     Head,
     /// Waits for the next request.
     Idle,
-    /// HTTP/2: bytes between requests do not indicate heads.
+    /// HTTP/2: bytes between requests are not necessarily heads.
     Streams,
 }
 

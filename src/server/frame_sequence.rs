@@ -38,12 +38,12 @@ impl FrameSequence {
         }
     }
 
-    /// Whether a request head, or a frame other than DATA, has partly arrived.
+    /// Whether a request head or a frame other than DATA has arrived only in part.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
 
-    /// The size of the request head that has partly arrived.
+    /// The size of the request head that has arrived only in part.
     pub(super) fn head_bytes(&self) -> usize {
         self.head_bytes
     }
@@ -133,7 +133,7 @@ impl FrameSequence {
         }
     }
 
-    /// Whether the frame is a part of a request head.
+    /// Whether the frame is part of a request head.
     fn is_head(&self) -> bool {
         let [_, _, _, kind, ..] = self.head;
         matches!(kind, HEADERS | CONTINUATION)

@@ -1,5 +1,5 @@
-//! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, about a millisecond with
-//! RSA.
+//! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, which take about a
+//! millisecond with RSA.
 //!
 //! The threads have a low priority, so that open connections are served first. Blocks of networks and the networks of
 //! each block take turns ([`FairTurns`]), and few handshakes of each network may wait. A handshake whose client has
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::fair_turns::FairTurns;
 
-/// Priority difference of the threads: they get a tenth of the CPU time when serving threads need all of it.
+/// The `nice` value of the threads. They get a tenth of the CPU time if the serving threads need all of it.
 const NICENESS: i32 = 10;
 
 /// The handshake threads. They end when this value is dropped.

@@ -34,7 +34,7 @@ use super::stream::ReadAhead;
 /// limit. With any other number the codec would allocate memory for each request.
 const CODEC_HEAD_BYTES: usize = 32_768;
 
-/// Limits of the codec for larger heads. Heads above these limits get a 431 without a body.
+/// Limits of the codec for larger heads. Heads that exceed these limits get a 431 without a body.
 const LARGE_HEAD_BYTES: usize = 65_536;
 const LARGE_HEAD_FIELDS: usize = 256;
 
@@ -169,7 +169,7 @@ where
     let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
     let mut codec = codec(LARGE_HEAD_BYTES);
-    // A head that is large only because of spaces around its values is not refused.
+    // A head that is large only because of spaces around the values is not refused.
     codec
         .max_header_size(LARGE_HEAD_BYTES)
         .max_headers(max_fields)

@@ -236,7 +236,7 @@ async fn answer(
             .handle(&head, has_body, peer, stream.activity().trust())
             .await
     };
-    // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
+    // A `Connection` header is not allowed on HTTP/2, so the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
         stream.activity().end_when_answered();
     }

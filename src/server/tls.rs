@@ -26,7 +26,7 @@ const HTTP1: &[u8] = b"http/1.1";
 /// Bytes read in one call during a handshake. Most messages of clients are shorter.
 const READ: usize = 4_096;
 
-/// A connection below TLS.
+/// The stream below TLS.
 pub(super) type TlsInput = FilteredIo<TimedIo, ReadAhead>;
 
 /// Accepts TLS connections.

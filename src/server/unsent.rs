@@ -101,7 +101,7 @@ impl UnsentResponses {
 
     /// Whether a client with these limits must read within the short timeout.
     pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
-        // The limits have wide margins, so a slightly outdated count does no harm.
+        // The limits have wide margins, so a slightly outdated count is harmless.
         self.count.load(Ordering::Relaxed) >= limits.hurried_from
     }
 

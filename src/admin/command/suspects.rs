@@ -12,7 +12,7 @@ use scoregate_base::keys::ApplicationId;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SuspectsCommand {
-    /// List the findings. On the command line this action has no name.
+    /// List the findings. On the command line, this is the default action.
     #[command(skip)]
     List {
         /// The number of days to evaluate, including today.

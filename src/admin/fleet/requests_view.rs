@@ -28,7 +28,7 @@ pub struct ApplicationRequestsView {
     pub outcomes: OutcomeCounts,
     /// The requests of each day, oldest first. Days without requests are included.
     pub days: Vec<DayRequestsView>,
-    /// The requests to each endpoint, most requests first.
+    /// The requests to each endpoint, in descending order of requests.
     pub endpoints: Vec<EndpointRequestsView>,
 }
 

@@ -20,7 +20,7 @@ use crate::admin::fleet::FleetReports;
 
 /// Default number of days that are evaluated.
 pub(super) const SUSPECT_DAYS: u32 = 7;
-/// Rows per store call.
+/// Number of rows per store call.
 const PAGE: usize = 1_000;
 
 /// The suspects of some days.
@@ -30,7 +30,7 @@ pub struct SuspectsView {
     pub from: String,
     /// The last day. An hour is included a few minutes after its end.
     pub to: String,
-    /// Applications with requests on these days.
+    /// Number of applications with requests on these days.
     pub applications: usize,
     /// The findings, by application.
     pub suspects: Vec<SuspectView>,
@@ -55,7 +55,7 @@ pub struct SuspectView {
     pub others: Vec<String>,
     /// The figures that the rule compared. Shares are from 0 to 1.
     pub figures: Vec<Value>,
-    /// Days on which the rule fired.
+    /// Number of days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
@@ -108,7 +108,7 @@ pub struct EvidenceDayView {
 /// An hour of evidence.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EvidenceHourView {
-    /// Requests for documents, within 5 %.
+    /// Number of requests for documents, accurate to within 5 %.
     pub requests: u32,
     /// Share of the models that were requested, from 0 to 1.
     pub models: f64,
@@ -121,7 +121,7 @@ pub struct EvidenceHourView {
 }
 
 impl FleetReports {
-    /// The suspects of the last days.
+    /// The suspects of the most recent days.
     pub(in crate::admin) async fn suspects(
         &self,
         days: Option<u32>,

@@ -36,7 +36,7 @@ pub(super) struct DryRun<'r> {
     pub(super) peer: Peer,
     pub(super) now: Now,
     pub(super) guard: AddressGuard,
-    /// The caller, with a copy of its account. Set once its key is found.
+    /// The caller, with a copy of its account. Set when the key has been found.
     known: Option<Caller>,
     pub(super) explanation: Explanation,
 }

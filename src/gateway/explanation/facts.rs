@@ -38,7 +38,7 @@ impl DryRun<'_> {
         let ledger = if leases.is_unreachable() {
             "does not answer"
         } else {
-            "answers, as far as known"
+            "reachable"
         };
         let supply = [
             ("units leased", unspent.to_string()),

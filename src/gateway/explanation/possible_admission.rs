@@ -24,7 +24,7 @@ const RESERVED: &str = "the ledger does not answer, and units of grace are reser
 const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
-    /// All outcomes, starting with the one in which the ledger answers. Takes nothing.
+    /// All outcomes, starting with the one in which the ledger answers. No unit or token is taken.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
         let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];

@@ -24,10 +24,10 @@ use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineField
 use scoregate_observe::telemetry::per_thread::PerThread;
 use scoregate_observe::telemetry::trace::TraceContext;
 
-/// Which requests are logged.
+/// The rules that select the logged requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSampling {
-    /// Threshold of a slow request.
+    /// The duration from which a request is slow.
     pub slow: Duration,
     /// Log one in N successful, fast requests. 0 logs none of them.
     pub one_in: u64,
@@ -104,7 +104,7 @@ impl AccessLog {
         }
     }
 
-    /// Logs a finished request if it is selected. The line is built only then.
+    /// Logs a finished request if it is selected. The line is built only in that case.
     pub(crate) fn record(
         &self,
         fault: Option<Responsibility>,

@@ -13,7 +13,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 
-/// The level of trust in a client. Each level includes the ones before it.
+/// The level of trust in a client. Each level includes the lower levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrustLevel {
     /// No valid key.
@@ -81,7 +81,7 @@ impl ConnectionTrust {
         self.raise_to(TrustLevel::Admitted);
     }
 
-    /// Records the key of a caller. After the first one this costs one load.
+    /// Records the key of a caller. After the first call, this costs one atomic load.
     pub(crate) fn authenticated(&self, caller: &Caller) {
         if self.level() == TrustLevel::Anonymous {
             let requests_per_minute = caller.limits.minute;
@@ -109,7 +109,7 @@ impl ConnectionTrust {
         true
     }
 
-    /// Records that a request of this caller was admitted. After the first one this costs one load.
+    /// Records that a request of this caller was admitted. After the first call, this costs one atomic load.
     pub(crate) fn admitted(&self, caller: &Caller) {
         if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
             self.record_admission();

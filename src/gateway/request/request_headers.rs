@@ -66,7 +66,7 @@ impl<'r> RequestHeaders<'r> {
         self.size
     }
 
-    /// `false` if the field is certainly absent.
+    /// Returns `false` only if the field is certainly absent.
     #[inline]
     pub(crate) fn may_have(&self, name: &HeaderName) -> bool {
         self.lengths & bit(name.as_str().len()) != 0

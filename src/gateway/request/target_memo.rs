@@ -19,7 +19,7 @@ use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
-/// Enough for the popular targets, and less than 64 KiB in each thread.
+/// The number of entries per thread. It is enough for the popular targets, and needs less than 64 KiB.
 const PLACES: usize = 128;
 /// Longer targets are not kept. Few targets without unknown parameters are longer.
 const MAX_LENGTH: usize = 128;

@@ -59,7 +59,8 @@ impl CorsPolicy {
     }
 
     fn new(allowed: AllowedOrigins, max_age: Duration) -> Self {
-        let exposed = HeaderValue::try_from(for_scripts()).expect("names of headers and commas");
+        let exposed = HeaderValue::try_from(for_scripts())
+            .expect("header names and commas are visible ASCII");
         Self {
             allowed,
             exposed,

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use http::HeaderValue;
 
-/// The longest value has 90 bytes.
+/// Capacity in bytes. The longest value has 90 bytes.
 const CAPACITY: usize = 128;
 
 /// Number of values of a kind that each thread keeps. This is more than the number of lifetimes, limits and midnights
@@ -92,7 +92,7 @@ impl FrequentValues {
 /// The place of a number. The bits are mixed because quotas and midnights are multiples of high powers of two.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the bits that remain count up to KEPT"
+    reason = "the remaining bits are an index below KEPT"
 )]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEPT.ilog2())) as usize
@@ -122,7 +122,7 @@ impl HeaderValueWriter {
         let place = self
             .bytes
             .get_mut(self.length..end)
-            .expect("no value has so many words and numbers");
+            .expect("every value fits into the buffer");
         place.copy_from_slice(words.as_bytes());
         self.length = end;
         self

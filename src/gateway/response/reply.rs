@@ -26,7 +26,7 @@ pub(crate) enum Reply {
     Page(PageReply),
     /// A redirect to the canonical address of a page.
     Moved(&'static str),
-    /// The process is alive.
+    /// The answer to a liveness probe.
     Health,
     /// The allowed methods.
     Options,
@@ -47,7 +47,7 @@ pub(crate) struct DocumentReply {
     encoding: ContentCoding,
     /// The document and request as evidence of use.
     pub(crate) document: DocumentUse,
-    /// When it was served.
+    /// When the document was served.
     at: Mono,
     max_age: u64,
     /// The UTC day that was charged with a unit. Set by `charge` or `settle`.

@@ -73,7 +73,7 @@ const FIELDS: [(HeaderName, &str); 23] = [
 ];
 
 /// Maximum number of sets kept per thread. In practice there are about twenty.
-// The list is searched from its start, so it has to stay short.
+// The list is searched linearly, so it has to stay short.
 const MAX_TEMPLATES: usize = 64;
 
 thread_local! {
@@ -249,7 +249,7 @@ mod tests {
         }
         let known = TEMPLATES
             .with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
-        assert_eq!(known, 3, "what is copied has to have been kept");
+        assert_eq!(known, 3, "copied maps must have been kept");
     }
 
     #[test]

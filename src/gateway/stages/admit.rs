@@ -19,9 +19,9 @@ const MAX_LEASES: u32 = 32;
 /// The result of admission.
 #[derive(Debug)]
 pub(crate) enum Admission<'a> {
-    /// A unit of the day is held: the request may fetch.
+    /// A unit of the day is held, so the request may fetch.
     ToFetch(HeldUnit<'a>),
-    /// No unit is available: the request may only revalidate the caller's copy.
+    /// No unit is available, so the request may only revalidate the caller's copy.
     ToRevalidate(TakenToken<'a>),
 }
 

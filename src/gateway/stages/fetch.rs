@@ -109,7 +109,8 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
     }
 }
 
-/// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
+/// The stored document, fresh or stale but not expired, without a fetch. Used for requests whose daily quota is used
+/// up.
 pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     // If there is no document, `settle` replaces this refusal with the reason for the missing unit.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
@@ -129,7 +130,7 @@ pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal
     stored_only(found)
 }
 
-/// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
+/// The document: a fresh stored document, a fetched document, or a stale stored document if the fetch failed.
 pub(crate) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,

@@ -89,7 +89,7 @@ pub(crate) fn me(
         count: 1,
         data: [item],
     };
-    let body = serde_json::to_vec(&envelope).expect("texts and numbers always make JSON");
+    let body = serde_json::to_vec(&envelope).expect("strings and numbers are always valid JSON");
     Ok(Reply::Me(Bytes::from(body)))
 }
 

@@ -72,16 +72,16 @@ impl ParsedRequest<'_> {
     }
 }
 
-/// The request of the client, by method.
+/// The kind of answer that the method requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MethodKind {
-    /// A response, with or without its body.
+    /// A response, with a body (GET) or without (HEAD).
     Answer,
     /// The allowed methods.
     Options,
 }
 
-/// Checks a request's size and syntax, then its method.
+/// Checks the size and the syntax of a request, and then the method.
 pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     if let Some(target) = request.called {
         return call(request, target);

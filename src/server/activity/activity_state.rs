@@ -39,7 +39,7 @@ pub(super) struct ActivityState {
     pub(super) incomplete: Option<Mono>,
     pub(super) membership: ConnectionMembership,
     pub(super) opened: Mono,
-    /// Response bytes that the client has taken.
+    /// Response bytes that the client has read.
     pub(super) taken: u64,
     pub(super) retiring: Option<Mono>,
     pub(super) cut: bool,
@@ -84,7 +84,7 @@ impl ActivityState {
         }
     }
 
-    /// Records that the client took bytes from the socket. The clock is read only if bytes waited.
+    /// Records that the socket accepted bytes. The clock is read only if bytes were waiting.
     pub(super) fn wrote(&mut self, bytes: usize, clock: &Clock) {
         self.unsolicited = self.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         self.socket.taken(bytes, || clock.coarse());

@@ -24,7 +24,7 @@ pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these limits is larger than the gateway accepts, and is passed to another codec.
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
-// With this number the usual codec allocates nothing for the fields of a request.
+// With this number the usual codec allocates no memory for the fields of a request.
 const MAX_FIELDS: usize = 100;
 /// A head with fewer bytes does not exceed the maximum number of fields.
 // A header line has at least four bytes: a name, a colon, CR and LF.
@@ -43,7 +43,7 @@ pub(in crate::server) struct HeadScanner<'l> {
     /// Bytes and complete header lines of the current head.
     size: usize,
     fields: usize,
-    /// Bytes that the codec has yet to read after an invalid head.
+    /// Bytes that the codec still has to read after an invalid head.
     refused: &'static [u8],
     limit: Option<&'l HeadLimit>,
     /// The fault of the current head.
@@ -54,7 +54,7 @@ pub(in crate::server) struct HeadScanner<'l> {
     may_have_body: bool,
 }
 
-/// The state of a connection that its codec and its scanner share.
+/// The state that the codec and the scanner of a connection share.
 #[derive(Default)]
 pub(in crate::server) struct HeadLimit {
     /// The reason to stop the codec or to poll it again. Zero for most connections.
@@ -66,11 +66,11 @@ pub(in crate::server) struct HeadLimit {
     ends_with_head: AtomicBool,
 }
 
-/// The codec waits for the rest of a head that is too large for it.
+/// Exception: the codec waits for the rest of a head that is too large for it.
 const EXCEEDED: u8 = 1;
-/// The connection ends with the response.
+/// Exception: the connection is closed after the response.
 const LAST: u8 = 2;
-/// The size of a body after which the connection ends.
+/// The size of a body after which the connection is closed.
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 /// Position of the next byte in a head.
@@ -275,7 +275,7 @@ fn first_head(bytes: &[u8]) -> &[u8] {
     bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes)
 }
 
-/// Whether there is a `#`, or an LF without CR.
+/// Whether the bytes contain a `#`, or an LF without CR.
 pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     let Some((first, second)) = bytes.split_first() else {
         return false;
