@@ -1,8 +1,8 @@
 //! `Idempotency-Key`: a repeated command is not performed again, and gets the first reply.
 //!
 //! The idempotency key is stored with a random salt before the command is performed. A new API key is derived from
-//! both. A repeated command whose reply was not stored derives the same API key, and so finds the one that it created.
-//! Stored replies contain no API key.
+//! both. If the reply was not stored, a repeated command derives the same API key and finds it in the store. Stored
+//! replies contain no API key.
 
 use data_encoding::HEXLOWER;
 use http::StatusCode;

@@ -18,8 +18,8 @@ pub struct PlanGap {
 }
 
 impl PlanGap {
-    /// The right that these rights lack for a document. The suggested tier is the one with the smallest daily quota
-    /// among those that have the right.
+    /// The right that these rights lack for a document. Of the tiers that have the right, the tier with the smallest
+    /// daily quota is suggested.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
         let with_it = (0..)

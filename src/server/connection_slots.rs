@@ -1,6 +1,6 @@
 //! Slots for connections, with a total limit and a limit per address.
 //!
-//! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`), so
+//! If all slots are taken and a client connects, the connection with the lowest rank is closed (see `displacement`). So
 //! idle connections, slow readers and connections without a key do not block other clients. An IPv6 address counts as
 //! its /64. `gateway` limits requests.
 

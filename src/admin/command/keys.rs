@@ -238,7 +238,7 @@ pub struct LimitChange {
     #[command(flatten)]
     #[serde(default)]
     limits: LimitOptions<false>,
-    /// Time at which the previous limits are restored. Limits that are set without it are permanent.
+    /// Time at which the previous limits are restored. Without it, the new limits are permanent.
     #[arg(long, value_name = "TIME")]
     until: Option<Wall>,
 }

@@ -1,5 +1,5 @@
 //! Commands on applications, keys, accounts, gateways and status messages. One enum defines the command-line arguments,
-//! the body of a request to the side port, and the command that is performed, so the same commands work on a running
+//! the body of a request to the side port, and the command that is performed. So the same commands work on a running
 //! and on a stopped server.
 
 mod account_export;

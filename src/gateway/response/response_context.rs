@@ -1,4 +1,4 @@
-//! Everything a response depends on besides the reply.
+//! Everything that a response depends on in addition to the reply.
 
 use http::request::Parts;
 
@@ -8,7 +8,7 @@ use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::{AddressGuard, Gateway, Peer};
 use scoregate_base::clock::Now;
 
-/// Everything a response depends on besides the reply.
+/// Everything that a response depends on in addition to the reply.
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseContext<'r> {
     pub(crate) gateway: &'r Gateway,
