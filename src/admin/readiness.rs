@@ -39,7 +39,7 @@ pub enum Unreadiness {
 }
 
 impl Readiness {
-    /// Creates a readiness that is not set yet.
+    /// Creates the readiness of a server that is not ready yet.
     pub fn new(heartbeat: Arc<Heartbeat>) -> Self {
         Self {
             is_serving: AtomicBool::new(false),
@@ -63,7 +63,7 @@ impl Readiness {
         readiness(self.is_serving.load(Ordering::Acquire), stalled, facts)
     }
 
-    /// Like `check`, for a task on the public port's runtime. That the task runs shows that the runtime runs.
+    /// Like `check`, for a task on the public port's runtime. The running task shows that the runtime is not stalled.
     pub fn check_from_within(&self, facts: &ServingFacts) -> Result<(), Unreadiness> {
         self.heartbeat.beat();
         self.check(facts)

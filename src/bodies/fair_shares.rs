@@ -61,7 +61,7 @@ pub struct Share {
 }
 
 impl FairShares {
-    /// Creates a limit of which nothing is held.
+    /// Creates a limit with nothing held.
     pub(super) fn new(limit: usize, without_key: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,

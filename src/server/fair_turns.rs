@@ -1,6 +1,6 @@
 //! Queues of waiting work, by network. Blocks of the size that providers assign to their customers take turns, and so
 //! do the networks of each block. A block with much waiting work delays only itself, however many smaller networks it
-//! has. Pure functions.
+//! has. No I/O.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -67,8 +67,8 @@ impl<T> Default for FairTurns<T> {
 }
 
 impl<T> FairTurns<T> {
-    /// Adds work of a network. Returns `false` if the network already has `max` waiting items. `max` must be at least
-    /// 1. Items that are no longer needed do not count.
+    /// Adds work of a network. Returns `false` if the network already has `max` waiting items (at least one).
+    /// Items that are no longer needed do not count.
     pub(super) fn add(
         &mut self,
         network: IpAddr,

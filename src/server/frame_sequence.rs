@@ -1,4 +1,4 @@
-//! The position in a sequence of HTTP/2 frames. Pure functions.
+//! The position in a sequence of HTTP/2 frames. No I/O.
 
 use bytes::BytesMut;
 

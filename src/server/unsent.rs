@@ -77,7 +77,7 @@ pub(super) struct UnsentResponses {
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
 metric_label! {
-    /// The limit because of which an HTTP/2 request was refused.
+    /// The limit that caused an HTTP/2 request to be refused.
     pub(super) enum StreamRefusal: "scope" {
         /// Pending responses of the connection.
         Connection = "connection",

@@ -51,8 +51,8 @@ impl DailySuspects {
         }
     }
 
-    /// Evaluates the most recent complete days, once a day, if this gateway of the fleet `is_chosen`. On other gateways
-    /// the metric is 0. Called every minute.
+    /// Evaluates the most recent complete days, once a day, if this gateway `is_chosen` from the fleet. On other
+    /// gateways the metric is 0. Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
         let mut judged_before = self.judged_before.lock().await;

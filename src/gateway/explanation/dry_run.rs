@@ -234,7 +234,7 @@ impl DryRun<'_> {
                 DocumentSource::Store(served) => Ok(served),
                 DocumentSource::Fetch(fallback) => {
                     let known = identified.found.as_ref();
-                    // The fetcher is only asked for its state: an explanation must not cause a request to the backend.
+                    // Only the state of the fetcher is read: an explanation must not cause a request to the backend.
                     match self.foresight(target, known) {
                         FetchForesight::Known(known) => fetched(
                             fallback,

@@ -27,7 +27,7 @@ use scoregate_observe::telemetry::trace::TraceContext;
 /// The rules that select the logged requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSampling {
-    /// The duration from which a request is slow.
+    /// Minimum duration of a slow request.
     pub slow: Duration,
     /// Log one in N successful, fast requests. 0 logs none of them.
     pub one_in: u64,

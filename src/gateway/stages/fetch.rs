@@ -57,7 +57,7 @@ impl Served {
 /// The source of a request's document.
 #[derive(Debug)]
 pub(crate) enum DocumentSource {
-    /// None: the request is refused without a fetch.
+    /// No source: the request is refused without a fetch.
     Nowhere(Refusal),
     /// The stored document is served. It is refreshed in the background if it is stale.
     Store(Served),

@@ -200,7 +200,7 @@ impl ConnectionActivity {
         self.state().socket.since().is_some()
     }
 
-    /// Requests that the connection is closed after the next response, or soon.
+    /// Marks the connection for closing after the next response, or soon.
     pub(in crate::server) fn retire(&self) {
         let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);
@@ -238,7 +238,7 @@ impl ConnectionActivity {
         self.state().retiring.is_some()
     }
 
-    /// Requests that the connection is closed immediately, because its slot is needed.
+    /// Marks the connection for immediate closing, because its slot is needed.
     pub(in crate::server) fn cut(&self) {
         self.state().cut = true;
         self.changed.notify_one();
