@@ -1,6 +1,6 @@
 //! Access to the side port. Over TCP every request must name an accepted host. All requests except metrics and health
-//! require the token and must have no `Origin` header, which only browsers send. Access to the Unix socket is
-//! controlled by its file mode.
+//! require the token, and must not have an `Origin` header, which only browsers send. File permissions control access
+//! to the Unix socket.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::{StatusCode, Uri};
@@ -20,16 +20,16 @@ pub enum AdminAccess {
         /// The user ID of the client, if the kernel reports one.
         uid: Option<u32>,
     },
-    /// TCP.
+    /// A TCP connection.
     Tcp {
-        /// The token. Without one only metrics and health are served.
+        /// The token. If it is not set, only metrics and health are served.
         token: Option<SecretSetting>,
         /// Accepted host names in addition to IP addresses and `localhost`.
         hosts: Vec<String>,
     },
 }
 
-/// The token is too short.
+/// The error for a token that is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a token must have at least {} characters",
@@ -41,7 +41,7 @@ impl AdminAccess {
     /// Minimum length of the token.
     pub const MIN_TOKEN_LENGTH: usize = 16;
 
-    /// Access over TCP; rejects a short token.
+    /// Access over TCP. Rejects a token that is too short.
     pub fn over_tcp(token: Option<SecretSetting>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
             Some(secret) if secret.current().expose().len() < Self::MIN_TOKEN_LENGTH => {
@@ -51,8 +51,8 @@ impl AdminAccess {
         }
     }
 
-    /// Refuses a request for any path if the host is not accepted: with DNS rebinding browsers send a foreign name. A
-    /// request without a host is not from a browser.
+    /// Refuses a request for any path if the host is not accepted. With DNS rebinding, browsers send another host name.
+    /// A request without a host does not come from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { hosts, .. } = self else {
             return Ok(());
@@ -96,7 +96,8 @@ impl AdminAccess {
                 "the request has several Authorization headers: send one",
             ));
         }
-        // Digests are compared in constant time, so that timing reveals neither content nor length.
+        // Digests are compared in constant time, so that timing reveals neither the content nor the length of the
+        // token.
         let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
         let expected = expected.current();
         let is_usable = expected.expose().len() >= Self::MIN_TOKEN_LENGTH;

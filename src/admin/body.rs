@@ -14,10 +14,11 @@ use super::command_problem::{CommandProblem, CommandResult};
 
 /// Maximum time to receive a body.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes above the limit that are still read and discarded: a client that is still sending would miss the response.
+/// Bytes in excess of the limit that are read and discarded. Otherwise a client that is still sending could miss the
+/// response.
 const DISCARDED: usize = 65_536;
 
-/// Reads the body of a request for `path`, whose limit applies.
+/// Reads the body of a request for `path`, up to the limit of that path.
 pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> CommandResult<Bytes> {
     let limit = max_body_bytes(path);
     if body.size_hint().lower() > limit as u64 {

@@ -8,7 +8,7 @@ use scoregate_base::routes::Selection;
 use super::command::{CacheCommand, PurgeBody};
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Lists the stored documents, removes some, or has them refreshed.
+/// Lists, removes or refreshes stored documents.
 pub(super) async fn perform(
     engine: &DocumentEngine,
     command: CacheCommand,

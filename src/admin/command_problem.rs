@@ -1,4 +1,4 @@
-//! The error of a command: a sentence for the operator and a status for programs.
+//! The error of a command: a message for the operator and a status for programs.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct CommandProblem {
     pub error: String,
 }
 
-/// The result of a command of the side port: JSON, unless it says otherwise.
+/// The result of a command on the side port, which is JSON by default.
 pub(in crate::admin) type CommandResult<T = Value> = Result<T, CommandProblem>;
 
 impl CommandProblem {
@@ -29,7 +29,7 @@ impl CommandProblem {
         }
     }
 
-    /// The operator's input is wrong.
+    /// Creates the error for invalid input of the operator.
     pub fn bad(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }

@@ -1,4 +1,5 @@
-//! `POST /v1/requests/explain`: how this gateway would answer a request now. Takes, fetches and records nothing.
+//! `POST /v1/requests/explain`: explains how this gateway would answer a request now. No unit is taken, and nothing is
+//! fetched or recorded.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,9 +18,9 @@ use scoregate_store::{StoredApplication, StoredKey};
 
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Applications that are read in one call: leases wait meanwhile.
+/// Maximum number of applications that are read in one call. Leases wait in the meantime.
 const PAGE: usize = 1_000;
-/// Keys that an error lists.
+/// Maximum number of keys that an error lists.
 const MAX_LISTED: usize = 10;
 
 /// A key with its application.
@@ -107,7 +108,7 @@ impl ExplainBody {
         Ok(head)
     }
 
-    /// The key that is meant.
+    /// The key that the options select.
     async fn stored_key(&self, registrar: &Registrar, now: Wall) -> CommandResult<StoredKey> {
         let mut found = match self.app {
             Some(id) => self.fitting(registrar.show(id).await?).collect(),
@@ -124,7 +125,7 @@ impl ExplainBody {
         }
     }
 
-    /// The fitting keys of all applications.
+    /// The matching keys of all applications.
     async fn all_fitting(&self, registrar: &Registrar) -> CommandResult<Vec<ApplicationKey>> {
         let mut found = Vec::new();
         let mut after = None;
@@ -146,7 +147,7 @@ impl ExplainBody {
         keys.filter(|key| self.fits(key)).map(move |key| (id, key))
     }
 
-    /// Whether a key is meant. An imported key may be known by fewer characters than the operator has.
+    /// Whether a key matches the prefix. The stored prefix of an imported key may be shorter than the given text.
     fn fits(&self, key: &StoredKey) -> bool {
         self.key.as_ref().is_none_or(|prefix: &String| {
             key.shown.starts_with(prefix)
@@ -155,7 +156,7 @@ impl ExplainBody {
     }
 }
 
-/// The reason why a text names no key: it fits none or several.
+/// The problem with a prefix that matches no key or several keys.
 fn ambiguous(found: &[ApplicationKey]) -> String {
     if found.is_empty() {
         return "no stored key begins with this text".into();

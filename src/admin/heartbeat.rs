@@ -1,7 +1,7 @@
-//! Heartbeat of the runtime that serves the public port, checked from the side port's own thread.
+//! Heartbeat of the runtime that serves the public port, checked from the thread of the side port.
 //!
-//! A task on that runtime beats twice a second. When beats stop, every worker is blocked or starved, and no request
-//! is answered. Start and shutdown are in `readiness`.
+//! A task on that runtime beats twice a second. If the beats stop, all workers are blocked or starved, and no request
+//! is answered. `readiness` covers start and shutdown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use metrics::Gauge;
 use scoregate_base::clock::{Clock, Mono};
 
-/// Age of the last beat at which `/readyz` fails.
+/// Age of the last beat from which `/readyz` fails.
 const READY_LIMIT: Duration = Duration::from_secs(5);
-/// Age of the last beat at which `/healthz` fails, and a supervisor should restart the process.
+/// Age of the last beat from which `/healthz` fails and a supervisor should restart the process.
 const ALIVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Time of the last beat of the public runtime.
@@ -23,13 +23,13 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// A heartbeat that starts now. `age` is its metric.
+    /// Creates a heartbeat that starts now. `age` is the metric.
     pub fn new(clock: Clock, age: Gauge) -> Self {
         let last = AtomicU64::new(clock.mono().nanos());
         Self { clock, last, age }
     }
 
-    /// Beats once. Called by a task of the monitored runtime.
+    /// Records a beat. Called by a task of the monitored runtime.
     pub fn beat(&self) {
         self.last
             .store(self.clock.mono().nanos(), Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Heartbeat {
         younger_than(self.age(), READY_LIMIT)
     }
 
-    /// Fails with the age of the last beat if the process is unlikely to recover by itself.
+    /// Fails with the age of the last beat if the process is unlikely to recover without a restart.
     pub fn is_alive(&self) -> Result<(), Duration> {
         younger_than(self.age(), ALIVE_LIMIT)
     }

@@ -1,7 +1,8 @@
-//! `Idempotency-Key`: a command that is sent again is not performed again, and gets the first reply.
+//! `Idempotency-Key`: a repeated command is not performed again, and gets the first reply.
 //!
-//! The key is stored with a random salt before the command is performed. A new API key is derived from both, so a repeated
-//! command whose reply was not stored finds what it created. Stored replies contain no API key.
+//! The idempotency key is stored with a random salt before the command is performed. A new API key is derived from
+//! both. If the reply was not stored, a repeated command derives the same API key and finds it in the store. Stored
+//! replies contain no API key.
 
 use data_encoding::HEXLOWER;
 use http::StatusCode;
@@ -17,10 +18,10 @@ use super::administration::Administration;
 use super::command::AdminCommand;
 use super::command_problem::{CommandProblem, CommandResult};
 
-const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a UUID; commands that \
-    create, rotate or change a tier take it";
+const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a \
+    UUID; only commands that create or rotate a key or change a tier accept it";
 
-/// A key with the digest of its request.
+/// An idempotency key with the digest of its request.
 pub(super) struct IdempotencyKey {
     key: String,
     content: Digest,

@@ -1,6 +1,6 @@
-//! Reads a key from a JSON object: a line of an import, or an item of a batch on the side port.
+//! Parses a key from a JSON object: a line of an import, or an item of a batch on the side port.
 //!
-//! Errors name the field and never repeat its value, which may be a key in the wrong column. Does not read files.
+//! Errors name the field and never repeat its value, which may be a key in the wrong column.
 
 use crate::registry::{BadField, KeyRecord};
 use scoregate_base::json::{BadJson, read};
@@ -23,10 +23,10 @@ pub const FIELDS: [&str; 13] = [
 ];
 /// The required fields.
 pub const REQUIRED: [&str; 3] = ["sha256", "name", "tier"];
-/// Length up to which an unknown name is repeated in an error; a longer one may be a key.
+/// Maximum length of an unknown name that is repeated in an error. A longer name may be a key.
 const MAX_REPEATED_NAME: usize = 15;
 
-/// Parses a JSON object, and checks all that can be checked without the store.
+/// Parses a JSON object, and checks everything that can be checked without the store.
 pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
     if !line.trim_start().starts_with('{') {
         return Err(BadField::new("line", "is not a JSON object"));
@@ -38,7 +38,7 @@ pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
 
 fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
     if let Some(field) = field {
-        // The name of a limit is not the name of a column.
+        // The limits share one column, so its name is used.
         let name = if field.starts_with("own_limits.") {
             "own_limits"
         } else {
@@ -46,7 +46,7 @@ fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
         };
         return BadField::new(name, problem);
     }
-    // Only the text names a field that is missing or given twice.
+    // For a field that is missing or given twice, only the text contains the name.
     let named = problem
         .strip_prefix("the field `")
         .and_then(|rest| rest.split_once("` "));
@@ -56,7 +56,7 @@ fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
     }
 }
 
-/// The name of a field; an error lists all fields.
+/// The name of a known field. The error lists all fields.
 pub fn known_field(name: &str) -> Result<&'static str, BadField> {
     let known = FIELDS.into_iter().find(|known| *known == name);
     known.ok_or_else(|| {
@@ -65,7 +65,7 @@ pub fn known_field(name: &str) -> Result<&'static str, BadField> {
     })
 }
 
-/// A name as an error repeats it.
+/// A name in the form in which an error repeats it.
 fn repeated(name: &str) -> &str {
     if name.len() <= MAX_REPEATED_NAME
         && name
@@ -125,7 +125,7 @@ mod tests {
             places.iter().all(Option::is_some) && places.is_sorted(),
             "{line}"
         );
-        // One more is in the limits.
+        // The limits contain one more.
         assert_eq!(line.matches("\":").count(), FIELDS.len() + 1, "{line}");
     }
 

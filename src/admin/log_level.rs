@@ -1,4 +1,4 @@
-//! The log level, which can be changed until the next reload or start. The setting `log.level` stays unchanged.
+//! The log level. A change applies until the next reload or start, and does not affect the setting `log.level`.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn set(level: &str, actor: &str) -> CommandResult {
         return Err(CommandProblem::bad("this program has no log"));
     };
     let log_change = || tracing::info!(actor, before, level, "log level changed");
-    // Logged before the change if possible: the new level may suppress it.
+    // Logged before the change if possible, because the new level may suppress the line.
     let was_enabled = tracing::enabled!(tracing::Level::INFO);
     if was_enabled {
         log_change();

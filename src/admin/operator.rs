@@ -1,7 +1,6 @@
 //! The name of an operator in the audit trail, from the user ID that the kernel reports.
 //!
-//! Names are read from `/etc/passwd`; users of a directory service are recorded by number. Does not control access; see
-//! `access`.
+//! Names are read from `/etc/passwd`; users of a directory service are recorded by number. `access` controls access.
 
 const USERS: &str = "/etc/passwd";
 const MAX_NAME_LENGTH: usize = 64;

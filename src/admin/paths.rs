@@ -1,11 +1,11 @@
-//! The paths of the side port. Any other path gets a 404 with the list of paths.
+//! The paths of the side port. Requests for other paths get a 404 with the list of paths.
 //!
-//! The actions below `/v1` are matched in `command`.
+//! `command` matches the actions below `/v1`.
 
 pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";
 pub(super) const READY: &str = "/readyz";
 
-/// All paths, as part of a sentence.
+/// All paths, for use in a sentence.
 pub(super) const PATHS: &str = "/metrics, /healthz, /readyz, and /v1/GROUP/ACTION with the groups keys, accounts, nodes, suspects, \
     status, cache, requests, usage, upstream, settings, log and scoring";

@@ -1,5 +1,5 @@
-//! Readiness of the public port: everything is loaded, no shutdown has begun, its runtime runs, and it can serve requests
-//! for data unless no gateway can.
+//! Readiness of the public port: everything is loaded, no shutdown has begun, the runtime is not stalled, and the
+//! gateway can serve requests for data, unless no gateway can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::heartbeat::Heartbeat;
 /// Whether the public port serves requests. `/readyz` and the status page use it.
 #[derive(Debug)]
 pub struct Readiness {
-    /// Set once everything is loaded, cleared when shutdown begins.
+    /// Set when everything is loaded, and cleared when shutdown begins.
     is_serving: AtomicBool,
     /// Heartbeat of the public port's runtime.
     heartbeat: Arc<Heartbeat>,
@@ -24,7 +24,7 @@ pub enum Unreadiness {
     /// Not everything is loaded, or a shutdown has begun.
     #[error("starting or stopping")]
     StartingOrStopping,
-    /// The heartbeat is this old.
+    /// The last heartbeat is this old.
     #[error("the runtime of the public port has not run a task for {} s", .0.as_secs())]
     Stalled(Duration),
     /// The database was unreachable at the start.
@@ -33,13 +33,13 @@ pub enum Unreadiness {
     /// The database is unreachable, and other gateways hold shares of the grace quota.
     #[error("database unreachable; other gateways hold shares of the grace")]
     WithoutGrace,
-    /// The database answers, and refuses the connections of this gateway.
+    /// The database answers, but refuses the connections of this gateway.
     #[error("no units were leased since the start, and the database refuses this gateway: {0}")]
     Refused(String),
 }
 
 impl Readiness {
-    /// Not ready yet.
+    /// Creates the readiness of a server that is not ready yet.
     pub fn new(heartbeat: Arc<Heartbeat>) -> Self {
         Self {
             is_serving: AtomicBool::new(false),
@@ -63,7 +63,7 @@ impl Readiness {
         readiness(self.is_serving.load(Ordering::Acquire), stalled, facts)
     }
 
-    /// The same for a task of the public port's runtime: since it runs, so does the runtime.
+    /// Like `check`, for a task on the public port's runtime. The running task shows that the runtime is not stalled.
     pub fn check_from_within(&self, facts: &ServingFacts) -> Result<(), Unreadiness> {
         self.heartbeat.beat();
         self.check(facts)
@@ -75,9 +75,9 @@ impl Readiness {
     }
 }
 
-/// Decides whether a gateway is ready. If the database is unreachable for all, they must not leave the load balancer
-/// together. So a gateway that has leased units stays ready without it, unless other live gateways held grace shares
-/// and this one did not.
+/// Decides whether a gateway is ready. If the database is unreachable for all gateways, the load balancer must not
+/// remove all of them. So a gateway that has leased units stays ready without the database, unless other live gateways
+/// hold grace shares and this one does not.
 fn readiness(
     is_serving: bool,
     stalled: Option<Duration>,
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(readiness.check(&NEW), Err(Unreadiness::StartingOrStopping));
     }
 
-    /// The cell of the documentation: ready in all of these cases, or in none.
+    /// The cell of the table in the documentation. The gateway is ready in all of these cases or in none.
     fn cell(is_serving: bool, stalled: Option<Duration>, cases: &[ServingFacts]) -> &'static str {
         let is_ready = |facts: &ServingFacts| readiness(is_serving, stalled, facts).is_ok();
         let first = is_ready(&cases[0]);

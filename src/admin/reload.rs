@@ -1,4 +1,4 @@
-//! Reload of the settings over the side port: `POST /v1/settings/reload`. `cli::serve` and `app` perform it.
+//! Reload of the settings through the side port: `POST /v1/settings/reload`. `cli::serve` and `app` perform the reload.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -6,12 +6,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Outcome of a successful reload: the paths of the changed settings.
+/// The outcome of a successful reload: the paths of the changed settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Reloaded {
-    /// In effect now.
+    /// Settings that took effect immediately.
     pub at_once: Vec<String>,
-    /// In effect after a restart.
+    /// Settings that take effect after a restart.
     pub at_next_start: Vec<String>,
 }
 

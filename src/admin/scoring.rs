@@ -1,4 +1,4 @@
-//! Refresh of the built-in backend over the side port, after an import of runs.
+//! Refreshes the built-in backend through the side port, after an import of runs.
 //!
 //! The response is sent once the served documents contain the new runs.
 
@@ -12,7 +12,8 @@ use scoregate_scoring::UpdateRequests;
 
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Wait for a snapshot; of a large archive it takes seconds. It completes even if the client has disconnected.
+/// Maximum wait for a snapshot. The snapshot of a large archive takes seconds, and is completed even if the client
+/// disconnects.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Refreshes the snapshot.

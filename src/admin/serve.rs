@@ -43,10 +43,10 @@ use super::side_connections::SideConnections;
 use super::{body, cache, explain, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
-/// Wait for open connections of the side port at shutdown.
+/// Maximum wait for open connections of the side port during a shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The state that the side port serves.
+/// The services and the state that the side port uses.
 pub struct SidePort {
     /// Metrics.
     pub scrape: Scrape,
@@ -72,19 +72,19 @@ pub struct ActiveSettings {
     pub access: Arc<AdminAccess>,
     /// All settings, for `GET /v1/settings/list`.
     pub settings: Vec<SettingView>,
-    /// The settings that were changed and take effect at the next start.
+    /// Changed settings that take effect at the next start.
     pub at_next_start: Vec<String>,
 }
 
 /// The listening sockets of the side port.
 pub struct SideConfig {
-    /// TCP.
+    /// The TCP listener.
     pub tcp: std::net::TcpListener,
-    /// Unix socket, if there is one.
+    /// The Unix socket, if there is one.
     pub socket: Option<std::os::unix::net::UnixListener>,
 }
 
-/// Serves the side port until `stop`. Must run on its own thread.
+/// Serves the side port until `stop`. Must run on a separate thread.
 pub async fn run(
     side: SidePort,
     config: SideConfig,
@@ -127,7 +127,7 @@ impl SideListeners {
             .run_until_cancelled(accept_next(clock, || tcp.accept()))
             .await
         {
-            // Fails only if the socket is gone.
+            // This fails only if the socket is closed.
             if stream.set_nodelay(true).is_ok() {
                 self.open(stream, None);
             }
@@ -146,7 +146,7 @@ impl SideListeners {
         }
     }
 
-    /// Serves a connection, with the configured access rules if it has no separate rules.
+    /// Serves a connection. The configured access rules apply unless `own_access` is given.
     fn open(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -170,7 +170,7 @@ impl SideListeners {
                     Ok::<_, Infallible>(side.handle(request, &access).await)
                 }
             });
-            // A slow client is displaced when its slot is needed.
+            // No timeout is needed: a slow client is displaced when its slot is needed.
             let connection = http1::Builder::new()
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(stream), service);
@@ -233,7 +233,7 @@ impl SidePort {
         }
     }
 
-    /// The degradation of a server that serves.
+    /// The reason why a server that is ready is degraded.
     fn degradation(&self) -> Option<String> {
         let gateway = self.gateway.load();
         let age = gateway
@@ -246,7 +246,7 @@ impl SidePort {
         ))
     }
 
-    /// The changed settings that need a restart.
+    /// The changed settings that take effect at the next start.
     fn awaited_restart(&self) -> Option<String> {
         let paths = self.active.load().at_next_start.join(" ");
         (!paths.is_empty())
@@ -317,7 +317,7 @@ impl SidePort {
         let status = gateway.status.clone();
         let now = gateway.clock.now().wall;
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
-        // In a separate task: if the client disconnects, a change that was stored must still take effect.
+        // The command runs in a separate task, so that a stored change takes effect even if the client disconnects.
         let task = self.changes.spawn(async move {
             let mut performed = match once {
                 Some(once) => once.perform(command, &administration, &actor, now).await?,
@@ -338,8 +338,8 @@ impl SidePort {
     }
 }
 
-/// The operator, for the audit trail: over the socket the user that the kernel reports; over TCP the `X-Operator` header
-/// of the client, which has the token.
+/// The operator, for the audit trail. For the socket this is the user that the kernel reports; for TCP it is the
+/// `X-Operator` header of the client, which has sent the token.
 fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
     match access {
         AdminAccess::Socket { uid: Some(uid) } => operator(*uid),

@@ -1,6 +1,6 @@
-//! The active settings over the side port: `GET /v1/settings/list`.
+//! The active settings on the side port: `GET /v1/settings/list`.
 //!
-//! `config` makes the list, without secrets. Does not change settings; see `reload`.
+//! `config` builds the list without secrets. `reload` changes settings.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use serde_json::Value;
 /// An active setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingView {
-    /// Its path, such as `upstream.timeout`.
+    /// The path of the setting, such as `upstream.timeout`.
     pub path: String,
-    /// Its value as written in a file; null if not set. Never a secret.
+    /// The value as written in a file. Null if not set. Never a secret.
     pub value: Value,
-    /// Its source: `default`, `file`, `environment VARIABLE` or `flag`.
+    /// The source of the value: `default`, `file`, `environment VARIABLE` or `flag`.
     pub from: String,
 }

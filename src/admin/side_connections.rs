@@ -1,5 +1,5 @@
-//! The open connections of the side port. If there are too many, the oldest one without a request is closed for a new one,
-//! so idle and slow clients cannot block probes.
+//! The open connections of the side port. If there are too many, the oldest connection without a request is closed for
+//! a new one, so that idle and slow clients cannot block probes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of connections: several for every program that should use this port.
+/// Maximum number of connections. This allows several connections for every program that should use this port.
 pub(super) const MAX_CONNECTIONS: usize = 128;
 
 /// Open connections, oldest first.
@@ -24,23 +24,23 @@ struct OpenConnections {
 /// State of a connection.
 #[derive(Default)]
 pub(super) struct SideConnection {
-    /// Requests being handled.
+    /// The number of requests in progress.
     requests: AtomicUsize,
     displaced: CancellationToken,
 }
 
-/// Slot of a connection. Released by drop.
+/// The slot of a connection, which is released when dropped.
 pub(super) struct SideSlot {
     all: Arc<SideConnections>,
     number: u64,
     connection: Arc<SideConnection>,
 }
 
-/// A request. It is over when this is dropped.
+/// A request in progress. The request ends when this value is dropped.
 pub(super) struct SideRequest<'c>(&'c SideConnection);
 
 impl SideConnections {
-    /// Adds a connection. `None` if there are too many, all with requests.
+    /// Adds a connection. Returns `None` if there are too many and all of them have requests.
     pub(super) fn open(self: &Arc<Self>) -> Option<SideSlot> {
         let mut open = self.0.lock();
         if open.by_number.len() >= MAX_CONNECTIONS {
@@ -50,7 +50,7 @@ impl SideConnections {
                 .iter()
                 .find(|(_, other)| is_idle(other))
                 .map(|(number, _)| *number)?;
-            // Its slot is free before the task of the connection has ended.
+            // The slot is free before the task of the connection has ended.
             if let Some(oldest) = open.by_number.remove(&oldest) {
                 oldest.displaced.cancel();
             }
@@ -73,7 +73,7 @@ impl SideSlot {
         SideRequest(&self.connection)
     }
 
-    /// Waits until the connection is to be closed.
+    /// Waits until the connection has to be closed.
     pub(super) async fn displaced(&self) {
         self.connection.displaced.cancelled().await;
     }

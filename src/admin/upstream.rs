@@ -1,4 +1,4 @@
-//! Status of the backend over the side port: `GET /v1/upstream/show`.
+//! Status of the backend on the side port: `GET /v1/upstream/show`.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn address(status: &AddressStatus) -> Value {
     })
 }
 
-/// Rounded up, so that a retry after this time is not too early.
+/// The time in seconds, rounded up, so that a retry after this time is not too early.
 fn seconds(time: Duration) -> u64 {
     time.as_millis()
         .div_ceil(1_000)

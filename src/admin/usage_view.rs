@@ -1,8 +1,7 @@
-//! Usage over the side port: `GET /v1/usage/top` for the top callers, and `GET /v1/usage/show` for one application. Usage of all
-//! gateways is in `fleet`.
+//! Usage on the side port: `GET /v1/usage/top` for the top callers, and `GET /v1/usage/show` for one application.
+//! `fleet` has the usage at all gateways.
 //!
-//! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
-//! `GET /v1/keys/show`.
+//! The counts are in the memory of the running server. `GET /v1/keys/show` has the units that the ledger granted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,6 +79,6 @@ async fn top(
 
 fn no_usage(id: ApplicationId) -> CommandProblem {
     CommandProblem::bad(format!(
-        "all keys of {id} expired or were revoked long ago: it has no usage"
+        "{id} has no usage: all its keys expired or were revoked long ago"
     ))
 }

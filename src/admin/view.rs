@@ -1,4 +1,4 @@
-//! Applications and keys as JSON, for the side port and `--json`. The only secret is a new key, in the response that
+//! Applications and keys as JSON, for the side port and `--json`. The only secret is a new key in the response that
 //! issues it.
 
 #![expect(
@@ -16,14 +16,14 @@ use scoregate_store::{ApplicationPage, StoredApplication};
 pub(super) struct ApplicationView<'s> {
     #[serde(flatten)]
     stored: &'s StoredApplication,
-    /// Used units of today's quota, counted by a running server only. Units lost in a crash count as used.
+    /// Used units of today's quota. Only a running server counts them. Units lost in a crash count as used.
     used_today: Option<u64>,
-    /// Limits that may be a mistake.
+    /// Warnings about limits that may be a mistake.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Outcome of a batch of imported keys.
+/// The outcome of a batch of imported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportView {
     pub imported: usize,
@@ -31,11 +31,11 @@ pub struct ImportView {
     pub rejected: usize,
     /// The setting `keys.accept_imported`: whether keys of other formats are accepted.
     pub accept_imported: bool,
-    /// One for each key, in order.
+    /// One result for each key, in order.
     pub results: Vec<LineView>,
 }
 
-/// Outcome of one imported key.
+/// The outcome of one imported key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum LineView {
@@ -48,9 +48,9 @@ pub enum LineView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportView {
     pub keys: Vec<KeyRecord>,
-    /// Reasons for records that could not be read.
+    /// The reasons why records could not be read.
     pub skipped: Vec<String>,
-    /// `after` of the next page; none on the last page.
+    /// The value of `after` for the next page. `None` on the last page.
     pub next: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A limit that is shared fairly: when it is used up, a party that needs a part displaces the party that holds the
+//! A limit that is shared fairly. When it is used up, a party that needs a share displaces the party that holds the
 //! most.
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{NetworkBlock, NetworkBlocks};
 
-/// The party for which an amount is held.
+/// The holder of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A client without a key. Its amounts count for the networks around its address.
+    /// A client without a key. Its amounts count towards the networks that contain its address.
     Client(IpAddr),
     /// The application of a valid key.
     Application(ApplicationId),
 }
 
-/// A party for which amounts are added up.
+/// A party whose amounts are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Party {
     All,
@@ -29,21 +29,21 @@ enum Party {
     Application(ApplicationId),
 }
 
-/// A limit and the amounts that are held of it.
+/// A limit, and the amounts of it that are held.
 pub(super) struct FairShares {
     limit: usize,
     /// The limit of all clients without a key.
     without_key: usize,
-    /// A lock, because a decision compares an amount with several sums and changes all of them.
+    /// Locked, because a decision reads and changes several sums.
     held: Mutex<HeldShares>,
 }
 
 #[derive(Default)]
 struct HeldShares {
     next: u64,
-    /// The oldest first.
+    /// Ordered from the oldest to the newest.
     shares: BTreeMap<u64, HeldShare>,
-    /// Parties that hold nothing have none.
+    /// A party that holds nothing has no entry.
     sums: HashMap<Party, usize>,
 }
 
@@ -53,7 +53,7 @@ struct HeldShare {
     displaced: Arc<Notify>,
 }
 
-/// An amount that is held. Released by drop, or when it is displaced.
+/// An amount that is held. It is released when the share is dropped or displaced.
 pub struct Share {
     shares: Arc<FairShares>,
     number: u64,
@@ -61,7 +61,7 @@ pub struct Share {
 }
 
 impl FairShares {
-    /// Nothing is held yet.
+    /// Creates a limit with nothing held.
     pub(super) fn new(limit: usize, without_key: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -70,7 +70,7 @@ impl FairShares {
         })
     }
 
-    /// Takes an amount. `None` if the limit is used up, and no party holds more than this holder would.
+    /// Takes an amount. Returns `None` if the limit is used up and no party holds more than this holder would.
     pub(super) fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Option<Share> {
         let displaced = Arc::new(Notify::new());
         let mut held = self.held.lock();
@@ -95,14 +95,14 @@ impl FairShares {
 }
 
 impl Share {
-    /// Adds to the amount. Returns `false` if the share was displaced, or if the limit is used up and no party holds
-    /// more than its holder would.
+    /// Increases the amount. Returns `false` if the share was displaced, or if the limit is used up and no party holds
+    /// more than the holder of this share would.
     pub(super) fn grow(&self, more: usize) -> bool {
         let mut held = self.shares.held.lock();
         held.grow(self.number, more, &self.shares)
     }
 
-    /// Is notified when the share is displaced.
+    /// The notification that the share was displaced.
     pub fn displaced(&self) -> Arc<Notify> {
         Arc::clone(&self.displaced)
     }
@@ -127,8 +127,8 @@ impl HeldShares {
             }
             let parties = holder.parties();
             let levels = parties.filter_map(|party| level(party, self.sum(party) + more));
-            // Parties are compared with the amount of this holder after the step, so a party that holds less is never
-            // displaced.
+            // Parties are compared with the amount that this holder would have afterwards, so a party that holds less
+            // is never displaced.
             let Some(displaced) = self.largest(exceeds, levels.max().unwrap_or(more)) else {
                 return false;
             };
@@ -141,7 +141,7 @@ impl HeldShares {
         own.map(|share| share.amount += more).is_some()
     }
 
-    /// Removes a share, and wakes its holder.
+    /// Removes a share and wakes its holder.
     fn release(&mut self, number: u64) {
         let Some(share) = self.shares.remove(&number) else {
             return;
@@ -161,7 +161,7 @@ impl HeldShares {
         self.sums.get(&party).copied().unwrap_or(0)
     }
 
-    /// The oldest share of the party that has the most, if that is above a level.
+    /// The oldest share of the party that has the most, if that party's level exceeds `above`.
     fn largest(&self, is_client: bool, above: usize) -> Option<u64> {
         let sums = self.sums.iter();
         let candidates = sums.filter(|(party, _)| !is_client || matches!(party, Party::Network(_)));
@@ -173,8 +173,8 @@ impl HeldShares {
     }
 }
 
-/// The amount of a party, in comparison with others: an application may have four times as much as an address, and a network as
-/// [`NetworkBlocks::NESTED`] states. `None` if it is not a single party.
+/// The amount of a party, weighted for comparison. An application may have four times as much as an address; the factor
+/// of a network is in [`NetworkBlocks::NESTED`]. `None` if it is not a single party.
 fn level(party: Party, amount: usize) -> Option<usize> {
     match party {
         Party::All | Party::WithoutKey => None,
@@ -184,7 +184,7 @@ fn level(party: Party, amount: usize) -> Option<usize> {
 }
 
 impl Holder {
-    /// The parties for which its amounts count.
+    /// The parties towards which the amounts of this holder count.
     fn parties(self) -> impl Iterator<Item = Party> {
         let (client, own) = match self {
             Self::Client(client) => (Some(client), Party::WithoutKey),
@@ -223,7 +223,7 @@ mod tests {
         })
     }
 
-    /// Takes ten times this amount for each holder, in turn.
+    /// Takes this amount ten times for each holder, in turn.
     fn take(shares: &Arc<FairShares>, amount: usize, holders: &[Holder]) -> Vec<Share> {
         let rounds = (0..10).flat_map(|_| holders);
         rounds
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(held(&shares, [client(0), client(1)]), [50, 50]);
         let _third = take(&shares, 1, &[client(2)]);
         let [one, other, third] = held(&shares, [client(0), client(1), client(2)]);
-        // Of two equal holders either is displaced first, by the size of its shares.
+        // Which of two equal holders is displaced first depends on the size of their shares.
         assert_eq!(third, 10);
         assert!(
             one + other >= 85 && one.abs_diff(other) <= 10,

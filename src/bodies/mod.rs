@@ -1,5 +1,5 @@
-//! Bodies of requests: read within limits of size, time and memory. `server` decides which requests have a body, and
-//! the services that read it interpret it.
+//! Request bodies, read within limits on size, time and memory. `server` decides which requests have a body, and
+//! services interpret it.
 
 mod fair_shares;
 mod request_body;

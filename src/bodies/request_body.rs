@@ -1,4 +1,5 @@
-//! The body of a request. A body that has not arrived with its head is awaited, within the budget of all bodies.
+//! The body of a request. A body that has not arrived with its head is awaited, within the memory budget for all
+//! bodies.
 
 use std::mem::take;
 use std::net::IpAddr;
@@ -22,17 +23,17 @@ use super::fair_shares::{FairShares, Holder, Share};
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Memory for all awaited bodies, and for awaited bodies of clients without a key.
 const BUDGET: usize = 32 << 20;
-// The rest is for applications, regardless of the number of clients without a key.
+// The rest is reserved for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;
-/// Memory of the codec for a request whose body is awaited: the buffer with its head, the buffer that receives its body, and
-/// on TLS the record that carries them.
+/// Memory that the codec uses for a request whose body is awaited: the buffer that contains its head, the buffer that
+/// receives its body, and with TLS the record that carries them.
 const READ_BUFFERS: usize = 24 << 10;
-/// Memory for the codecs of HTTP/2 connections that have not been served a response.
+/// Memory for the codecs of HTTP/2 connections on which no response has been sent.
 const HTTP2_CODECS: usize = 12 << 20;
-/// Memory of one such codec: its buffers for frames that are read and written.
+/// Memory of one such codec: the buffers for incoming and outgoing frames.
 const HTTP2_CODEC: usize = 28 << 10;
 
-/// The memory for bodies that are awaited, and for the codecs of HTTP/2 connections without a response.
+/// The memory for awaited bodies, and for the codecs of HTTP/2 connections without a response.
 pub struct BodyBudget {
     shares: Arc<FairShares>,
     codecs: Arc<FairShares>,
@@ -42,15 +43,15 @@ pub struct BodyBudget {
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFailure {
-    /// It is not complete, or not framed correctly.
+    /// The body is incomplete or not framed correctly.
     Broken,
-    /// Fields follow it. On HTTP/2 the codec removes pseudo-header fields from them.
+    /// The body has trailers. On HTTP/2 the codec removes pseudo-header fields from them.
     Trailers,
-    /// It is too large.
+    /// The body is too large.
     TooLarge,
-    /// It did not arrive in time.
+    /// The body did not arrive in time.
     Slow,
-    /// Too many others are awaited, or another body displaced it.
+    /// Too many other bodies are awaited, or one of them displaced this body.
     Busy,
 }
 
@@ -66,7 +67,7 @@ pub struct RequestBody<'b> {
 }
 
 impl BodyBudget {
-    /// Nothing is awaited yet.
+    /// Creates an unused budget.
     pub fn new(registry: &MetricsRegistry) -> Self {
         Self {
             shares: FairShares::new(BUDGET, WITHOUT_KEY),
@@ -75,15 +76,16 @@ impl BodyBudget {
         }
     }
 
-    /// Takes memory for the codec of an HTTP/2 connection of this client. `None` if it is used up, and no network uses
-    /// more than this client's would.
+    /// Takes memory for the codec of an HTTP/2 connection of this client. Returns `None` if it is used up and no
+    /// network uses more than this client's network would.
     pub fn take_codec(&self, client: IpAddr) -> Option<Share> {
         self.codecs.take(Holder::Client(client), HTTP2_CODEC)
     }
 }
 
 impl<'b> RequestBody<'b> {
-    /// The body after this head. `before_waiting` is called with its maximum size once it has memory and is awaited.
+    /// The body after this head. `before_waiting` is called with the maximum size of the body when its memory has been
+    /// reserved, before the gateway waits for it.
     pub fn new(
         body: Pin<&'b mut (dyn Body<Data = Bytes, Error = ()> + Send)>,
         head: &'b Parts,
@@ -102,22 +104,22 @@ impl<'b> RequestBody<'b> {
         }
     }
 
-    /// Whether it has arrived completely.
+    /// Whether the body has arrived completely.
     pub fn is_at_end(&self) -> bool {
         self.body.is_end_stream()
     }
 
-    /// Whether its stated size is greater.
+    /// Whether the stated size of the body is greater.
     pub fn exceeds(&self, most: usize) -> bool {
         self.body.size_hint().lower() > most as u64
     }
 
-    /// Whether it was refused for the memory of the others: the connection has to be closed.
+    /// Whether the body was refused because other bodies use the memory. The connection has to be closed then.
     pub fn is_over_budget(&self) -> bool {
         self.is_over_budget
     }
 
-    /// Reads it.
+    /// Reads the body.
     pub async fn read(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
         match self.arrived(most) {
             Some(read) => read,
@@ -125,12 +127,12 @@ impl<'b> RequestBody<'b> {
         }
     }
 
-    /// Reads it if it has arrived.
+    /// Reads the body if it has arrived.
     pub fn arrived(&mut self, most: usize) -> Option<Result<Vec<u8>, BodyFailure>> {
         self.collect(most, None).now_or_never()
     }
 
-    /// Awaits the missing bytes. `holder` has the memory for them.
+    /// Awaits the missing bytes. Their memory is charged to `holder`.
     pub async fn rest(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
         let clock = self.clock;
         let budget = self.budget;
@@ -141,13 +143,13 @@ impl<'b> RequestBody<'b> {
         let read = match budget.shares.take(holder, amount) {
             Some(share) => {
                 (self.before_waiting)(most);
-                // All memory is reserved in one step: memory that grows in steps leaves its earlier blocks behind.
+                // All memory is reserved in one allocation: growing in steps would fragment the heap.
                 self.received.reserve_exact(stated);
                 let displaced = share.displaced();
                 let collected = clock.within(BODY_TIMEOUT, self.collect(most, Some(share)));
                 tokio::select! {
                     biased;
-                    // The displacement is checked first, because another body has its memory now.
+                    // The displacement is checked first, because the memory now belongs to another body.
                     () = displaced.notified() => Err(BodyFailure::Busy),
                     read = collected => read.unwrap_or(Err(BodyFailure::Slow)),
                 }
@@ -161,7 +163,7 @@ impl<'b> RequestBody<'b> {
         read
     }
 
-    /// Collects the bytes that arrive. It can be dropped and called again.
+    /// Collects the bytes that arrive. The future can be dropped and the method called again.
     async fn collect(&mut self, most: usize, share: Option<Share>) -> Result<Vec<u8>, BodyFailure> {
         if self.exceeds(most) {
             return Err(BodyFailure::TooLarge);
@@ -172,7 +174,7 @@ impl<'b> RequestBody<'b> {
             let frame = frame.map_err(|()| BodyFailure::Broken)?;
             let data = frame.into_data().map_err(|_| BodyFailure::Trailers)?;
             let length = self.received.len() + data.len();
-            // A body without a stated length is found to be too large only here.
+            // If no length was stated, a body that is too large is detected only here.
             if length > most {
                 return Err(BodyFailure::TooLarge);
             }
@@ -182,8 +184,8 @@ impl<'b> RequestBody<'b> {
         Ok(take(&mut self.received))
     }
 
-    /// Reserves space for this many bytes in total. The space is doubled, so that a body is copied only a few times;
-    /// the memory is charged before it is used.
+    /// Reserves space for this many bytes in total. The space is doubled, so that a body is copied only a few times.
+    /// Memory is charged before it is allocated.
     fn reserve(
         &mut self,
         length: usize,
@@ -207,7 +209,7 @@ impl<'b> RequestBody<'b> {
     }
 }
 
-/// The bytes of a head. The buffer that has it is up to twice as large.
+/// The size of a head in bytes. The buffer that contains it is up to twice as large.
 fn size(head: &Parts) -> usize {
     let target = head
         .uri

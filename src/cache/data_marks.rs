@@ -1,6 +1,6 @@
 //! The newest time of each document's data. Older data never replaces newer data, whichever address sent it. A mark
-//! outlives its document, so that older data does not return after an eviction either. The number of marks is limited.
-//! A hard purge removes them: an operator uses it to accept the data of a backend that was restored from a backup.
+//! outlives its document, so that older data is not accepted after an eviction either. The number of marks is limited.
+//! A hard purge removes them, so that an operator can accept the data of a backend that was restored from a backup.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;
-/// How far the clock of a backend may be ahead of the gateway's clock. Times that are further ahead set no mark. A mark that is further ahead, because the gateway's clock was set back, refuses nothing.
+/// Maximum time that the clock of a backend may be ahead of the gateway's clock. A time that is further ahead sets no
+/// mark. A mark that is further ahead because the gateway's clock was set back is ignored.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(5);
 
-/// Times of data by document, as the backend stated them.
+/// Times of the data by document, as stated by the backend.
 #[derive(Debug)]
 pub struct DataMarks {
     newest: Moka<DocumentKey, Wall>,
@@ -29,7 +30,7 @@ impl Default for DataMarks {
 }
 
 impl DataMarks {
-    /// The time of newer data that was received before, if there is any.
+    /// The time of newer data that was received earlier, if any.
     pub fn newer(&self, key: &DocumentKey, stated: Wall, now: Wall) -> Option<Wall> {
         let newest = self.newest.get(key)?;
         (stated < newest && is_plausible(newest, now)).then_some(newest)

@@ -1,5 +1,5 @@
-//! The forms of a configured endpoint that lack reserved fields: items have only the declared fields that a tier sees,
-//! including nested fields. A field that the backend adds later is not sent before it is declared.
+//! Forms of a configured endpoint without some reserved fields. Items, including nested objects, have only the declared
+//! fields that the tier sees. A field that the backend adds later is not sent until it is declared.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -11,8 +11,8 @@ use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use super::members::Members;
 use super::paid_field::BadContent;
 
-/// The declared fields of all items, without the reserved fields that are not `seen`. Values keep their text; space
-/// between them is removed.
+/// The declared fields of all items, without the reserved fields that are not in `seen`. Values keep their text; white
+/// space between them is removed.
 pub(super) fn only_declared(
     data: &Bytes,
     endpoint: &Endpoint,
@@ -45,7 +45,7 @@ struct VisibleFields<'a> {
     seen: &'a FieldPaths,
 }
 
-/// Appends a list. `append` appends an element, or appends nothing and returns false.
+/// Appends a list. `append` returns false for an element that it omits.
 fn list(
     elements: &[&RawValue],
     kept: &mut String,
@@ -106,8 +106,8 @@ impl VisibleFields<'_> {
         Ok(())
     }
 
-    /// Appends a value whose parts are these fields. If no parts are declared, an object or a list has undeclared
-    /// parts: it is omitted, and the result is false.
+    /// Appends a value of this shape. An object or a list for which the shape declares no parts is omitted, and the
+    /// result is false.
     fn value(
         &self,
         value: &str,

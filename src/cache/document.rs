@@ -1,7 +1,7 @@
-//! A document: built once from a response of the backend, off the request path, and served many times. It has a form
-//! for each set of fields that a tier sees: the full form, the Free form without fields for paid callers, and the forms
-//! of the sets in the settings. Equal forms share their bytes. The form is chosen by the caller's rights. Items are
-//! spliced in as raw bytes: no field is lost, reordered or rounded.
+//! A document is built once from a response of the backend, off the request path, and is served many times. It has a
+//! form for each set of fields that a tier sees: the full form, the Free form without the fields for paid callers, and
+//! a form for each set in the settings. Equal forms share their bytes. The caller's rights select the form. Items are
+//! copied as raw bytes, so no field is lost, reordered or rounded.
 
 use std::sync::Arc;
 
@@ -22,24 +22,24 @@ use super::paid_field::{BadContent, without_paid_field};
 pub struct DocumentContent {
     /// A JSON array, exactly as the backend wrote it.
     pub data: Bytes,
-    /// Its number of items.
+    /// The number of items in the array.
     pub count: usize,
     /// The time of the data, or of the response.
     pub generated_at: Wall,
     /// The time of the data, if the backend states it.
     pub stated_at: Option<Wall>,
-    /// Its validators.
+    /// The backend's validators.
     pub source: Validators,
 }
 
-/// Validators of the backend, sent back in conditional requests.
+/// Validators that the backend sent, for conditional requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
-    /// Its entity tag.
+    /// The entity tag.
     pub etag: Option<HeaderValue>,
-    /// Its date.
+    /// The date.
     pub last_modified: Option<HeaderValue>,
-    /// The address that sent them, if the backend has several.
+    /// The address that sent the validators, if the backend has several addresses.
     pub origin: Option<Arc<str>>,
 }
 
@@ -50,7 +50,7 @@ impl Validators {
     }
 }
 
-/// Makes the result of a call of a tool from the body of a response.
+/// Builds the result of a tool call from the body of a response.
 pub type ToolResultWriter = fn(&Endpoint, &[u8]) -> Bytes;
 
 /// The fields of the envelope other than the data.
@@ -60,14 +60,14 @@ pub struct EnvelopeFields<'a> {
     pub key: &'a DocumentKey,
     /// The attribution notice.
     pub license: &'a str,
-    /// The sets of fields that tiers see.
+    /// The sets of fields that the tiers see.
     pub field_sets: &'a FieldSets,
-    /// Makes the results of calls, if there are tools.
+    /// Builds the results of tool calls, if there are tools.
     pub tool_result: Option<ToolResultWriter>,
 }
 
 impl EnvelopeFields<'_> {
-    /// The envelope up to its data; a `}` follows.
+    /// The envelope up to its data. A `}` follows the data.
     pub fn opening(&self, count: usize, generated_at: Wall) -> String {
         let word = |word: Option<&'static str>| {
             word.map_or_else(|| "null".into(), |word| format!("\"{word}\""))
@@ -85,12 +85,12 @@ impl EnvelopeFields<'_> {
 /// A stored document in all forms. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The forms, by the place of the set of fields. Places without a set have the Free form.
+    /// The forms, indexed by set of fields. An index without a set has the Free form.
     forms: [Arc<DocumentForm>; MOST_FIELD_SETS],
     source: Validators,
     generated_at: Wall,
     items: usize,
-    /// For a list of models.
+    /// Set for a list of models.
     listing: Option<ModelListing>,
 }
 
@@ -103,8 +103,8 @@ pub struct DocumentForm {
 }
 
 impl Document {
-    /// Builds a document. A form whose data equals that in `before` is reused as a whole, date included, so that
-    /// equal data has equal bytes and tags, and changes that only paid callers may see do not change the Free form.
+    /// Builds a document. A form of `before` with the same data is reused, including its date. Equal data therefore has
+    /// equal bytes and tags, and changes that only paid callers may see do not change the Free form.
     pub fn build(
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -114,7 +114,8 @@ impl Document {
         Self::with_dates(content, label, dates, before)
     }
 
-    /// The different forms of a content. A form that the previous document or another form has is not built again.
+    /// Builds the forms of a document. A form that equals one of the previous document, or another form of this one, is
+    /// reused.
     fn build_forms(
         content: &DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -129,8 +130,8 @@ impl Document {
         let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
         for ((index, data), at) in each.enumerate().zip(dates) {
             let old = before.and_then(|before| before.forms.get(index));
-            // The form of the previous document has precedence: its bytes and tags stay, so clients that have it get a
-            // 304.
+            // The form of the previous document has precedence: its bytes and tags do not change, so clients that have
+            // it get a 304.
             let shared = built
                 .iter()
                 .find(|form| form.generated_at == at && form.data == *data);
@@ -154,8 +155,8 @@ impl Document {
         let built = Self::build_forms(&content, label, dates, before)?;
         let free = built.get(1).cloned().ok_or(BadContent)?;
         let forms = std::array::from_fn(|index| Arc::clone(built.get(index).unwrap_or(&free)));
-        // With several forms, the time of the next refresh would show Free callers a date that only the full form
-        // changed.
+        // If there are several forms, the time of the next refresh must not reveal to Free callers that only the full
+        // form changed.
         let route = label.key.route;
         let generated_at = if route.endpoint().has_paid_field() {
             free.generated_at
@@ -182,7 +183,7 @@ impl Document {
         form
     }
 
-    /// The dates of its forms.
+    /// The dates of all forms.
     pub fn dates(&self) -> [Wall; MOST_FIELD_SETS] {
         self.forms.each_ref().map(|form| form.generated_at)
     }
@@ -192,13 +193,13 @@ impl Document {
         &self.source
     }
 
-    /// The time of the data, from which the next refresh is computed: as stated last by the backend; for a document
-    /// with two forms, the time of the Free form.
+    /// The time of the data, from which the next refresh is computed. It is the time last stated by the backend, or, if
+    /// the document has several forms, the time of the Free form.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
     }
 
-    /// Whether it has the same data as another, in all forms.
+    /// Whether two documents have the same data in all forms.
     pub fn has_same_data(&self, other: &Self) -> bool {
         self.forms
             .iter()
@@ -206,24 +207,24 @@ impl Document {
             .all(|(form, other)| form.data == other.data)
     }
 
-    /// Whether it lists a model; `None` unless it is a list of models.
+    /// Whether the document lists a model. `None` unless it is a list of models.
     pub fn lists(&self, id: &ModelId) -> Option<bool> {
         self.listing.as_ref().map(|listing| listing.names(id))
     }
 
-    /// The ids in a list of models.
+    /// The ids of the models, if the document is a list of models.
     pub fn listed(&self) -> impl Iterator<Item = &str> {
         self.listing.iter().flat_map(ModelListing::ids)
     }
 
-    /// Its number of items.
+    /// The number of items.
     pub fn items(&self) -> usize {
         self.items
     }
 
     /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
-        // Forms with equal data share their bytes, which count once.
+        // Bytes that several forms share are counted once.
         let is_first = |(index, form): &(usize, &Arc<DocumentForm>)| {
             !self
                 .forms
@@ -256,7 +257,7 @@ impl DocumentForm {
         }
     }
 
-    /// Its items.
+    /// The items, as a JSON array.
     pub fn data(&self) -> &Bytes {
         &self.data
     }
@@ -267,7 +268,7 @@ impl DocumentForm {
     }
 }
 
-/// The data of the forms after the full one; `None` if a form has all of it.
+/// The data of each form except the full one. `None` if a form has the full data.
 fn partial_data(
     data: &Bytes,
     label: &EnvelopeFields<'_>,
@@ -276,7 +277,7 @@ fn partial_data(
     let reserved = label.key.route.endpoint().reserved_fields();
     let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
         _ if reserved.is_empty() => Ok(None),
-        // Only the full form has undeclared fields, regardless of the other fields that a tier sees.
+        // Only the full form has undeclared fields, whichever reserved fields a tier sees.
         true => only_declared(data, endpoint, seen).map(Some),
         false if reserved.is_subset(seen) => Ok(None),
         false => without_paid_field(data),

@@ -15,7 +15,7 @@ use super::stored::StoredDocument;
 /// The hash is keyed, because clients choose the names of models.
 type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;
 
-/// Stored documents, bounded by the bytes of their bodies.
+/// Stored documents, limited by the total size of their bodies.
 #[derive(Debug)]
 pub struct Cache {
     documents: DocumentMap,
@@ -23,15 +23,16 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache of at most `most_bytes` of bodies. `evicted` is called with every document that is evicted or not
-    /// admitted.
+    /// Creates a cache for at most `most_bytes` bytes of bodies. `evicted` is called for every document that is evicted
+    /// or not admitted.
     pub fn new(most_bytes: u64, evicted: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
         let documents = Moka::builder()
             .max_capacity(most_bytes)
             .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
             .eviction_listener(
                 move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
-                    // This also applies to an eviction: a memo must not serve a document that the cache no longer has.
+                    // Evicted documents are withdrawn too: a memo must not serve a document that the cache no longer
+                    // has.
                     stored.withdraw();
                     if cause == RemovalCause::Size {
                         evicted(&key);
@@ -50,7 +51,7 @@ impl Cache {
         self.documents.get(key)
     }
 
-    /// Returns a stored document without counting as a use for the eviction. Visits every document.
+    /// Returns a stored document without counting this as a use for eviction. Iterates over all documents.
     pub fn peek(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         self.documents
             .iter()
@@ -64,13 +65,13 @@ impl Cache {
         document.bytes() as u64 <= self.most_bytes / 4
     }
 
-    /// Stores a document, if the table of endpoints allows that.
+    /// Stores a document if the table of endpoints allows it.
     pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
             self.documents.entry(key).and_compute_with(|entry| {
                 if let Some(entry) = entry {
-                    // The document is withdrawn before its successor can be read, so that no thread serves it after the
-                    // successor.
+                    // The old document is withdrawn before the new one can be read, so that no thread serves the old
+                    // one after the new one.
                     entry.value().withdraw();
                 }
                 Op::Put(stored)
@@ -78,7 +79,8 @@ impl Cache {
         }
     }
 
-    /// Replaces `before` with the same document with other dates, unless another document was stored since.
+    /// Replaces `before` with `after`, the same document with other dates, unless another document has been stored
+    /// since.
     pub fn replace(
         &self,
         key: &DocumentKey,
@@ -109,7 +111,7 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Removes all documents for which `is_unwanted` is true, and returns their keys. Visits every document.
+    /// Removes all documents for which `is_unwanted` returns true, and returns their keys. Iterates over all documents.
     pub fn remove_all_if(
         &self,
         is_unwanted: impl Fn(&DocumentKey, &StoredDocument) -> bool,
@@ -137,8 +139,8 @@ impl Cache {
         matches!(result, CompResult::Removed(_))
     }
 
-    /// Evicts documents above the capacity, and returns the number of stored documents and the bytes of their bodies.
-    /// Called every few seconds.
+    /// Evicts documents in excess of the capacity, and returns the number of stored documents and the total size of
+    /// their bodies. Called every few seconds.
     pub fn evict_excess(&self) -> (u64, u64) {
         self.documents.run_pending_tasks();
         (self.documents.entry_count(), self.documents.weighted_size())

@@ -1,4 +1,4 @@
-//! Encoded bodies: built once when a document is stored, chosen by `Accept-Encoding` when it is served.
+//! Encoded bodies. They are built once when a document is stored; `Accept-Encoding` selects one when it is served.
 
 use std::io::Write as _;
 
@@ -10,12 +10,13 @@ use scoregate_base::clock::Wall;
 
 /// Minimum size of a body that is encoded.
 const WORTH_ENCODING: usize = 512;
-/// Quality 5 takes a few hundred microseconds for a page of rankings. Higher qualities take milliseconds and save a few
-/// per cent.
+/// Quality 5 takes a few hundred microseconds for a page of rankings. Higher qualities take milliseconds and save only
+/// a few per cent.
 const BROTLI_QUALITY: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
 
-/// Maximum number of encodings read. Browsers send five; parsing a thousand would cost more than the response.
+/// Maximum number of encodings that are parsed. Browsers send five; parsing a thousand would cost more than the
+/// response.
 const MAX_ELEMENTS: usize = 32;
 
 /// The encoding of a body.
@@ -27,12 +28,12 @@ pub enum ContentCoding {
     Gzip,
     /// Brotli.
     Brotli,
-    /// Not encoded, as the result of a call of a tool.
+    /// Not encoded; the body is the result of a tool call.
     ToolResult,
 }
 
-/// A body in one encoding, with its headers, ready to send. It is a single allocation: with many documents, each
-/// further cache miss of the CPU costs more than the rest of a hit.
+/// A body in one encoding, with its headers, ready to send. It is a single allocation: with many documents, one more
+/// CPU cache miss would cost more than the rest of a cache hit.
 #[derive(Clone, Debug)]
 pub struct Representation {
     /// The bytes.
@@ -57,7 +58,7 @@ pub struct EncodedBodies {
 }
 
 impl EncodedBodies {
-    /// A body that is not encoded.
+    /// Wraps a body that is not encoded.
     pub fn identity(body: &[u8], modified_at: Wall) -> Self {
         let tag = tag(body);
         let date = modified_at.http_date();
@@ -70,7 +71,7 @@ impl EncodedBodies {
         }
     }
 
-    /// Encodes a body. Expensive: not for the request path.
+    /// Encodes a body. Too expensive for the request path.
     pub fn new(body: &[u8], modified_at: Wall) -> Self {
         let tag = tag(body);
         let date = modified_at.http_date();
@@ -90,7 +91,7 @@ impl EncodedBodies {
         }
     }
 
-    /// With the result of a call, which these bytes are.
+    /// Adds these bytes as the result of a tool call.
     pub(super) fn with_tool_result(self, body: Option<Bytes>) -> Self {
         let tool_result = body.map(|body| Representation {
             length: body.len().into(),
@@ -154,7 +155,7 @@ impl Representation {
 }
 
 fn tag(body: &[u8]) -> String {
-    // With 96 bits, no two bodies of a document have the same tag by chance.
+    // 96 bits are enough: two bodies of a document never have the same tag by chance.
     Sha256::digest(body)
         .iter()
         .take(12)
@@ -171,8 +172,8 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn brotli(body: &[u8]) -> Option<Vec<u8>> {
-    // The default window of 4 MiB is zeroed every time, which costs four times as much as encoding a page of rankings.
-    // Below 17 bits the encoder uses a different, even slower algorithm.
+    // The default window of 4 MiB is zeroed for every body, which costs four times as much as encoding a page of
+    // rankings. Below 17 bits the encoder uses a different algorithm, which is even slower.
     let window = i32::try_from(body.len().next_power_of_two().ilog2())
         .unwrap_or(22)
         .clamp(18, 22);
@@ -187,9 +188,9 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// The client's preferred encoding: the encoding with the highest q-value, and if they are equal, brotli before gzip
-/// before identity. Malformed elements are ignored. Identity is always possible, even if the client excludes it or
-/// sends too many elements: a readable response is better than none.
+/// The client's preferred encoding: the one with the highest q-value; if q-values are equal, Brotli, then gzip, then
+/// identity. Malformed elements are ignored. Identity is used even if the client excludes it, and if the client sends
+/// too many elements: a readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
     let mut accepted = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
@@ -202,7 +203,7 @@ pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCo
     accepted.best()
 }
 
-/// q-values in thousandths; `None` where the client sent none.
+/// q-values in thousandths. `None` if the client sent none.
 #[derive(Default)]
 struct AcceptedCodings {
     gzip: Option<u16>,
@@ -238,7 +239,7 @@ impl AcceptedCodings {
     fn best(&self) -> ContentCoding {
         let brotli = self.brotli.or(self.any).unwrap_or(0);
         let gzip = self.gzip.or(self.any).unwrap_or(0);
-        // By default identity is acceptable, and less preferred than any named encoding.
+        // By default identity is acceptable, but any named encoding is preferred.
         let identity = self.identity.unwrap_or(0);
         if brotli > 0 && brotli >= gzip && brotli >= identity {
             ContentCoding::Brotli
@@ -250,7 +251,7 @@ impl AcceptedCodings {
     }
 }
 
-/// Parses `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
+/// Parses `q=0.5` as thousandths, according to RFC 9110: from 0 to 1, with at most three decimals.
 pub fn quality(parameter: &str) -> Option<u16> {
     let value = parameter
         .strip_prefix("q=")

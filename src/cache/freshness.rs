@@ -1,19 +1,19 @@
 //! The verdict on a stored document at a given time, and the time for which a client may cache it.
 //!
-//! Pure. A document has no fixed lifetime: it is fresh until the backend's next expected refresh, and usable, marked
-//! stale, for a while after.
+//! Pure functions. A document has no fixed lifetime. It is fresh until the backend's next expected refresh; after that
+//! it can still be served, marked stale, for a while.
 
 use std::time::Duration;
 
 use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::words;
 
-/// The times for which a document is usable after its refresh was due.
+/// The times for which a document can be served after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
-    /// Time for which it is served while it is refreshed in the background.
+    /// Time for which a stale document is served while it is refreshed in the background.
     pub while_revalidate: Duration,
-    /// Time for which it is served if the backend fails.
+    /// Time for which a stale document is served if the backend fails.
     pub if_error: Duration,
 }
 
@@ -56,24 +56,24 @@ pub fn overdue_interval(cadence: Duration) -> Duration {
 /// The dates of a document that was just confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessDates {
-    /// Its next expected refresh; until then it is fresh.
+    /// The next expected refresh. The document is fresh until then.
     pub due: Wall,
-    /// When the backend may be queried for it again.
+    /// When the document may be requested from the backend again.
     pub revalidate_at: Wall,
 }
 
-/// Knowledge about the next refresh when a document is confirmed.
+/// Known times of the next refresh when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRefresh {
-    /// The backend's statement for this document.
+    /// The time that the backend stated for this document.
     pub stated: Option<Wall>,
-    /// The next expected refresh of the backend as a whole, after the last one detected.
+    /// The next expected refresh of the whole backend, computed from the last one that was detected.
     pub of_the_backend: Option<Wall>,
 }
 
-/// The dates of a document confirmed at `now`: by the backend's statement, else one `cadence` after the time of the
-/// data, else by the next refresh of the backend. If all of these have passed, its refresh is overdue: it is served,
-/// marked stale, and requested again soon.
+/// The dates of a document confirmed at `now`. Its refresh is due at the time that the backend stated, else one
+/// `cadence` after the time of the data, else at the next refresh of the backend. If all of these times have passed,
+/// the refresh is overdue: the document is served, marked stale, and requested again soon.
 pub fn dates(
     known: KnownRefresh,
     generated_at: Wall,
@@ -101,14 +101,14 @@ pub fn dates(
 
 /// Maximum jitter of `max-age`, so that clients do not all return in the same second.
 const JITTER_SECONDS: u64 = 120;
-/// `max-age` of a document whose refresh is overdue, and its jitter.
+/// `max-age` of a document whose refresh is overdue. Also the maximum jitter that is added to it.
 const OVERDUE_SECONDS: u64 = 30;
 
-/// `max-age` in seconds: until the next expected refresh, plus jitter that is fixed per key (`spread`), so that a
-/// client polls at a steady interval.
+/// `max-age` in seconds: the time until the next expected refresh, plus jitter that is fixed per key (`spread`), so
+/// that a client polls at a steady interval.
 pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     if now < due {
-        // The result is rounded up: a client that returns too early would have to return again.
+        // The result is rounded up: a client that requests too early would have to request again.
         let left = due.since(now);
         left.as_secs() + u64::from(left.subsec_nanos() > 0) + spread % (JITTER_SECONDS + 1)
     } else {
@@ -116,7 +116,7 @@ pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     }
 }
 
-/// The remaining lifetime for `Cache-Status`; negative once the refresh is overdue.
+/// The remaining lifetime for `Cache-Status`. Negative if the refresh is overdue.
 pub fn ttl(due: Mono, now: Mono) -> i64 {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     if now < due {

@@ -18,8 +18,8 @@ struct ListedModel<'d> {
 }
 
 impl ModelListing {
-    /// Reads the ids. `None` if the list is empty or an item has no readable id: then nothing follows about models
-    /// that are not listed.
+    /// Reads the ids. Returns `None` if the list is empty or an item has no readable id: such a list does not show that
+    /// a model does not exist.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let items: Vec<ListedModel<'_>> = serde_json::from_slice(data).ok()?;
         let mut ids: Vec<Box<str>> = items

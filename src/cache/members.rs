@@ -1,4 +1,4 @@
-//! The members of a JSON object in their order, each as the bytes it was written in.
+//! The members of a JSON object in their original order, as raw text.
 //!
 //! Only names are parsed, so no number is rounded and no field lost. Callers decide whether duplicate names are
 //! allowed.
@@ -15,15 +15,15 @@ pub struct Members<'b>(pub Vec<Member<'b>>);
 
 /// A member.
 pub struct Member<'b> {
-    /// Its name, decoded.
+    /// The name, decoded.
     pub name: Cow<'b, str>,
-    /// Its name as written, with quotes.
+    /// The name as written, with quotes.
     pub written: &'b str,
-    /// Its value, as written.
+    /// The value, as written.
     pub value: &'b RawValue,
 }
 
-/// The name occurs twice: parsers would disagree about which value counts.
+/// The error for a name that occurs twice: parsers would disagree about which value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateMember;
 
@@ -33,7 +33,7 @@ impl<'b> Members<'b> {
         serde_json::from_str(text)
     }
 
-    /// The value of this name.
+    /// The value of the member with this name.
     pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, DuplicateMember> {
         let mut called = self.0.iter().filter(|member| member.name == name);
         let first = called.next().map(|member| member.value);
@@ -44,7 +44,7 @@ impl<'b> Members<'b> {
         }
     }
 
-    /// The first member whose name occurs before it.
+    /// The first member whose name also belongs to an earlier member.
     pub fn twice(&self) -> Option<&Member<'b>> {
         let mut seen = BTreeSet::new();
         self.0.iter().find(|member| !seen.insert(&member.name))

@@ -1,7 +1,7 @@
-//! Stored documents: their content, their freshness, and single flights for missing ones.
+//! Stored documents, their freshness, and single flights for missing documents.
 //!
-//! Documents are stored in a moka cache, bounded by bytes. Freshness is computed by [`freshness`] with our own clock.
-//! [`SingleFlight`] merges concurrent fetches; the fetches themselves are made in `documents`.
+//! Documents are stored in a moka cache, limited by bytes. [`freshness`] computes freshness with the gateway's clock.
+//! [`SingleFlight`] merges concurrent fetches, which `documents` makes.
 
 mod copies;
 mod data_marks;

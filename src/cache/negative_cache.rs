@@ -6,10 +6,10 @@ use moka::sync::Cache as Moka;
 use scoregate_base::clock::Mono;
 use scoregate_base::routes::DocumentKey;
 
-/// Maximum number of entries. A flood evicts the least used ones.
+/// Maximum number of entries. If there are more, the least used entries are evicted.
 const MAX_ENTRIES: u64 = 10_000;
 
-/// Documents that cannot be fetched, each with a reason and an expiry.
+/// Documents that cannot be fetched, with the reason and the expiry of each entry.
 #[derive(Debug)]
 pub struct NegativeCache<W: Clone + Send + Sync + 'static> {
     known: Moka<DocumentKey, (Mono, W)>,

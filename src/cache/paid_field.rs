@@ -1,4 +1,4 @@
-//! Removes a field from the backend's data without a trace, such as the field that only paid callers may see.
+//! Removes a field from the backend's data without leaving a trace, such as the field that only paid callers may see.
 
 use std::ops::Range;
 
@@ -13,19 +13,19 @@ pub const PAID_FIELD: &str = "latestScore";
 // The search is recursive, so this limits its stack.
 pub(super) const DEEPEST: u8 = 64;
 
-/// The backend's data cannot become a document.
+/// The error for backend data that cannot become a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
 pub struct BadContent;
 
-/// The data without the paid field, as by [`without_member`].
+/// The data without the paid field. See [`without_member`].
 pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
     without_member(data, PAID_FIELD)
 }
 
-/// The data without a field, wherever in an item it is; `None` if it does not occur. The field is cut out with one
-/// comma and the space on that side of the field. Nothing else changes: the result equals data that never had the
-/// field. Every nested object is searched, so the field's presence never decides whether the data is accepted.
+/// The data without a field, at any depth. Returns `None` if the field does not occur. The field is cut out with one
+/// adjacent comma and the white space on that side. Nothing else changes, so the result equals data that never had the
+/// field. Every nested object is searched, so whether data is accepted does not depend on the presence of the field.
 pub fn without_member(data: &Bytes, name: &str) -> Result<Option<Bytes>, BadContent> {
     let text = std::str::from_utf8(data).map_err(|_| BadContent)?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|_| BadContent)?;

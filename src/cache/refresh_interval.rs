@@ -1,13 +1,13 @@
 //! The times at which the backend is polled for a refresh: at the expected time, then at growing intervals until the
 //! refresh has happened, and occasionally in between, so that an early refresh is detected.
 //!
-//! Pure. Requests are made by `documents::refresher`.
+//! Pure functions. `documents::refresher` makes the requests.
 
 use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-/// Intervals after each request that found nothing new, once a refresh is overdue.
+/// Intervals after each request that found nothing new when a refresh is overdue.
 const OVERDUE: [Duration; 4] = [
     Duration::from_secs(5),
     Duration::from_secs(10),
@@ -15,26 +15,26 @@ const OVERDUE: [Duration; 4] = [
     Duration::from_secs(40),
 ];
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
-/// Before that, the number of requests that would fill a cadence: in its first half, when refreshes are rare; in its
-/// second half, when early refreshes are possible; and in its last twelfth, when most early refreshes happen. Requests
-/// are never more frequent than for a refresh that is long overdue, because a backend may be slow even for short
-/// responses.
+/// Before a refresh is due, the interval between requests is the cadence divided by one of these numbers: in the first
+/// half of the cadence, when refreshes are rare; in the second half, when early refreshes are possible; and in the last
+/// twelfth, when most early refreshes happen. Requests are never more frequent than for a refresh that is long overdue,
+/// because a backend may be slow even for short responses.
 const IN_THE_FIRST_HALF: u32 = 12;
 const IN_THE_SECOND_HALF: u32 = 30;
 const IN_THE_LAST_TWELFTH: u32 = 60;
 
-/// The refreshes of a backend, as far as known.
+/// The expected refreshes of a backend, and the next time to poll it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
-    /// Requests since the last refresh that found no changed data.
+    /// Number of requests since the last refresh that found no changed data.
     overdue_requests: usize,
     next: Mono,
 }
 
 impl RefreshInterval {
-    /// A backend that refreshes at `expected`, and about every `cadence` after that.
+    /// Creates the state for a backend that refreshes at `expected`, and about every `cadence` after that.
     pub fn new(cadence: Duration, expected: Mono, now: Mono) -> Self {
         Self {
             cadence,
@@ -55,12 +55,13 @@ impl RefreshInterval {
         self.next
     }
 
-    /// After a request at `now` found a refresh, or the first statement about the next one: it is due at `expected`.
+    /// The state after a request at `now` found a refresh, or the first stated time of the next one. The next refresh
+    /// is due at `expected`.
     pub fn refreshed(self, expected: Mono, now: Mono) -> Self {
         Self::new(self.cadence, expected, now)
     }
 
-    /// After a request at `now` that failed or found nothing new.
+    /// The state after a request at `now` failed or found nothing new.
     pub fn not_refreshed(self, now: Mono) -> Self {
         if now < self.expected {
             return self.in_between(now);

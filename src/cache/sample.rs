@@ -11,7 +11,7 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
 use super::document::{Document, DocumentContent, EnvelopeFields, Validators};
 use super::stored::StoredDocument;
 
-/// The key of a model by its number.
+/// The document key of the model with this number.
 pub(crate) fn key(number: u64) -> DocumentKey {
     let id = ModelId::new(&format!("model-{number}"));
     DocumentKey::new(Route::Model, id, Query::default(), Period::Day)

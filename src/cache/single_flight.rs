@@ -1,8 +1,8 @@
 //! One fetch per document, independent of any client.
 //!
-//! Callers that miss a document join its flight: the first becomes its [`FlightLeader`] and must have the fetch made by
-//! a separate task; each caller chooses how long it waits. When the fetch ends with a result, a failure or a panic, the
-//! flight is removed and its waiters wake up.
+//! Callers that miss a document join its flight. The first caller becomes its [`FlightLeader`] and must start a
+//! separate task for the fetch. Each caller decides how long it waits. When the fetch ends with a result, a failure or
+//! a panic, the flight is removed and its waiters wake up.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -13,18 +13,18 @@ use tokio::sync::Notify;
 
 use scoregate_base::routes::DocumentKey;
 
-/// Flights by document. The `Arc` identifies a flight, so that it removes only itself.
+/// Flights by document. A flight is identified by its `Arc`, so that its end does not remove a newer flight.
 type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
 
-/// The end of a flight. It is read without a lock, because ten thousand waiters may wake up together.
+/// The end of a flight. It is read without a lock, because ten thousand waiters may wake up at the same time.
 #[derive(Debug)]
 struct FlightEnd<T> {
-    /// `None` inside if it ended without a result.
+    /// The inner value is `None` if the flight ended without a result.
     result: OnceLock<Option<T>>,
     wake: Notify,
 }
 
-/// Fetches in flight. Each carries a note for callers that join later.
+/// Fetches in flight. Each has a note for callers that join later.
 #[derive(Debug)]
 pub struct SingleFlight<T, N> {
     table: Arc<FlightTable<T, N>>,
@@ -39,7 +39,7 @@ pub enum FlightRole<T, N> {
     Shared(FlightCompletion<T>, N),
 }
 
-/// The right and the duty to complete a flight. Dropping it completes the flight without a result.
+/// The leader of a flight, which must complete it. Dropping the leader completes the flight without a result.
 #[derive(Debug)]
 pub struct FlightLeader<T, N> {
     table: Arc<FlightTable<T, N>>,
@@ -48,7 +48,7 @@ pub struct FlightLeader<T, N> {
     end: Arc<FlightEnd<T>>,
 }
 
-/// Completion of a flight, to wait for.
+/// The completion of a flight, for waiters.
 #[derive(Debug)]
 pub struct FlightCompletion<T>(Arc<FlightEnd<T>>);
 
@@ -92,7 +92,7 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         self.table.retain(|key, _| !fits(key));
     }
 
-    /// Whether a document has one.
+    /// Whether a document has a flight.
     pub fn has(&self, key: &DocumentKey) -> bool {
         self.table.contains_key(key)
     }
@@ -102,7 +102,7 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         self.table.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no flight.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
@@ -118,18 +118,17 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
 }
 
 impl<T, N> FlightLeader<T, N> {
-    /// Its document.
+    /// The document of the flight.
     pub fn key(&self) -> &DocumentKey {
         &self.key
     }
 
-    /// Its note.
+    /// The note of the flight.
     pub fn note(&self) -> &N {
         &self.note
     }
 
-    /// Runs `work` with the flight's result unless the flight was invalidated; invalidation waits until `work` is
-    /// done.
+    /// Runs `work` unless the flight was invalidated. Invalidation waits until `work` has finished.
     pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         // The entry stays locked during the work, so that an invalidation waits for it.
         let flight = self.table.get(&self.key)?;
@@ -142,7 +141,7 @@ impl<T, N> FlightLeader<T, N> {
         Arc::strong_count(&self.end).saturating_sub(table_and_leader)
     }
 
-    /// Completes the flight. It is removed first, so that waiters that wake up can start a new one.
+    /// Completes the flight. It is removed first, so that awakened waiters can start a new one.
     pub fn complete(self, result: T) {
         self.end_with(Some(result));
     }
@@ -167,13 +166,13 @@ impl<T, N> Drop for FlightLeader<T, N> {
 }
 
 impl<T: Clone> FlightCompletion<T> {
-    /// Waits for the result. `None` if the flight ended without one.
+    /// Waits for the result. Returns `None` if the flight ended without one.
     pub async fn result(self) -> Option<T> {
         if let Some(result) = self.0.result.get() {
             return result.clone();
         }
         let mut is_complete = pin!(self.0.wake.notified());
-        // The waiter registers before the check: a completion between check and wait would not wake it.
+        // The waiter registers before the check: otherwise a completion between check and wait would not wake it.
         is_complete.as_mut().enable();
         if self.0.result.get().is_none() {
             is_complete.await;

@@ -11,36 +11,36 @@ use super::document::{Document, DocumentContent};
 pub struct PublishedVersion {
     /// The number of the claim that published the content.
     pub number: u64,
-    /// When the request that last confirmed it was sent, by the store's clock.
+    /// When the request that last confirmed the content was sent, according to the store's clock.
     pub confirmed: Wall,
 }
 
-/// A document with its dates. Replaced as a whole; only the use count changes in place.
+/// A document with its dates. It is replaced as a whole; only the counters change in place.
 #[derive(Debug)]
 pub struct StoredDocument {
     /// The document.
     pub document: Document,
-    /// The next expected refresh in monotonic time, as known when it was stored.
+    /// The next expected refresh in monotonic time, as known when the document was stored.
     pub due: Mono,
-    /// When the backend may be queried for it again.
+    /// When the document may be requested from the backend again.
     pub revalidate_at: Mono,
-    /// When the last confirming request was sent: the document is at least as new as that.
+    /// When the request that last confirmed the document was sent. The document is at least as new as that request.
     pub confirmed: Mono,
-    /// Whether the cache had room for it.
+    /// Whether the cache had room for the document.
     pub is_cached: bool,
-    /// Whether the backend has since sent an empty list once.
+    /// Whether the backend has sent one empty list since.
     pub is_suspect: bool,
-    /// Its version in the shared store, if it is there.
+    /// The document's version in the shared store, if it is stored there.
     pub published: Option<PublishedVersion>,
     /// Recent use count.
     uses: AtomicU32,
-    /// Whether the cache has replaced, removed or evicted it. Set before it is replaced, so that no reader gets it after its
-    /// successor.
+    /// Whether the cache has replaced, removed or evicted this document. Set before a new document can be read, so that
+    /// no reader gets the old one after the new one.
     withdrawn: AtomicBool,
 }
 
 impl StoredDocument {
-    /// A document confirmed by the response to a request sent at `requested_at`, replacing `before`.
+    /// Creates a document that was confirmed by the response to a request sent at `requested_at`. It replaces `before`.
     pub fn confirmed(
         document: Document,
         [due, revalidate_at]: [Mono; 2],
@@ -61,7 +61,7 @@ impl StoredDocument {
         }
     }
 
-    /// A document stored with these dates, possibly by an earlier process.
+    /// Restores a document that was stored with these dates, possibly by an earlier process.
     pub fn restored(
         document: Document,
         [due, revalidate_at, confirmed]: [Mono; 3],
@@ -81,20 +81,20 @@ impl StoredDocument {
         }
     }
 
-    /// Marks it as replaced, removed or evicted.
+    /// Marks the document as replaced, removed or evicted.
     pub(super) fn withdraw(&self) {
-        // This pairs with the load in `is_withdrawn`, which the memos of threads make without asking the cache.
+        // This pairs with the load in `is_withdrawn`, which the memos of threads call without reading the cache.
         self.withdrawn.store(true, Ordering::Release);
     }
 
-    /// Whether the cache has replaced, removed or evicted it.
+    /// Whether the cache has replaced, removed or evicted the document.
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Acquire)
     }
 
     /// Counts a use.
     pub fn used(&self) {
-        // Uses only rank documents, so no ordering is needed.
+        // The count only ranks documents, so no memory ordering is needed.
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -110,8 +110,8 @@ impl StoredDocument {
         self.uses.store(self.uses() / 2, Ordering::Relaxed);
     }
 
-    /// Whether the new content is suspect, which is an empty list after a list with items. A second empty list in a row
-    /// is accepted.
+    /// Whether the new content is suspect: an empty list after a list with items. A second empty list in a row is
+    /// accepted.
     pub fn makes_suspect(&self, content: &DocumentContent) -> bool {
         content.count == 0 && self.document.items() > 0 && !self.is_suspect
     }
@@ -126,7 +126,7 @@ impl StoredDocument {
         }
     }
 
-    /// The same document, current at `now`, with its next refresh at `due`.
+    /// The same document, confirmed at `now`, with its next refresh at `due`.
     #[must_use]
     pub fn current(&self, now: Mono, due: Mono) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl Clone for StoredDocument {
             published,
             ..
         } = *self;
-        // The copy is a new entry, which the cache has not withdrawn.
+        // The copy is a new entry, so it is not withdrawn.
         let withdrawn = AtomicBool::new(false);
         Self {
             document,

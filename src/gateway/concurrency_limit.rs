@@ -1,9 +1,9 @@
-//! Limits concurrent requests: two pools of slots, each with a short queue.
+//! Limits concurrent requests with two pools of slots. Each pool has a short queue.
 //!
-//! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
-//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to
-//! wait for the ledger moves to that pool, so a slow ledger never causes a refusal of a request whose units are leased.
-//! Dropping a slot releases it. The number of upstream requests is limited in `upstream`.
+//! Requests served from the cache and requests that wait for the backend use separate pools. Callers that wait for a
+//! slow backend fill only the `waiting` pool, so requests that need no backend are not refused. A request that has to
+//! wait for the ledger moves to the `waiting` pool, so a slow ledger does not cause refusals of requests whose units
+//! are leased. Dropping a slot releases it. `upstream` limits the number of upstream requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct SlotPool {
     queue: Semaphore,
 }
 
-/// A slot, released by drop.
+/// A slot, which is released when dropped.
 #[derive(Debug)]
 pub(super) struct ConcurrencySlot<'c> {
     _permit: SemaphorePermit<'c>,
@@ -63,7 +63,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
+    /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout. If the
     /// queue is full, refuses immediately.
     pub(super) async fn enter(
         &self,
@@ -75,7 +75,7 @@ impl ConcurrencyLimit {
         } else {
             (PoolLabel::Waiting, &self.waiting)
         };
-        // While requests are queued, released permits go to them, so a new request cannot overtake the queue here.
+        // While requests are queued, released permits go to them, so a new request cannot overtake them here.
         if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
@@ -96,7 +96,7 @@ impl ConcurrencyLimit {
         slots.permits.available_permits() > 0
     }
 
-    /// Moves a request that is about to wait for the ledger to the slots of waiting requests, if one is free.
+    /// Moves a request that is about to wait for the ledger to the `waiting` pool, if it has a free slot.
     pub(super) fn move_to_waiting<'c>(&'c self, slot: &mut ConcurrencySlot<'c>) {
         if let Ok(permit) = self.waiting.permits.try_acquire() {
             *slot = ConcurrencySlot { _permit: permit };
@@ -109,7 +109,7 @@ impl ConcurrencyLimit {
         slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
-        // The request is refused immediately if the queue is full: it would not get a slot in time, and has cost
+        // If the queue is full, the request is refused immediately: it would not get a slot in time, and has cost
         // nothing so far.
         let _queued = slots.queue.try_acquire().ok()?;
         self.instruments.queued.count(pool);
@@ -134,7 +134,7 @@ impl ConcurrencyLimit {
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
-        // A semaphore panics if it gets more permits, and a setting may be larger.
+        // A semaphore with more permits panics, and the setting may be larger.
         let most = Semaphore::MAX_PERMITS;
         Self {
             size,
@@ -183,7 +183,7 @@ mod tests {
             }
         }
 
-        /// The immediate result; `None` if the request has to queue.
+        /// The immediate result. `None` if the request has to queue.
         fn try_enter(&self, cached: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
             self.limit.enter(cached, &self.clock).now_or_never()
         }
@@ -287,7 +287,7 @@ mod tests {
             "the queue has a free place again"
         );
         drop(slot);
-        // Got its slot and leaves before it was polled.
+        // The request got its slot and is dropped before it is polled.
         drop(queued);
         assert!(scene.try_enter(false).unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");

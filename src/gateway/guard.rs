@@ -1,7 +1,7 @@
 //! Limits refusals per address for clients without a valid key, and bytes of pages per network for all clients.
 //!
-//! For refusals an IPv6 address counts as its /64. Pages are also counted for the larger blocks around it: a page costs
-//! more than a refusal, and a /48 has 65,536 /64s. Each application with a known key has a separate guard.
+//! Refusals of an IPv6 address are counted for its /64. Pages are also counted for the larger blocks that contain it: a
+//! page costs more than a refusal, and a /48 has 65,536 /64s. Each application with a known key has a separate guard.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use scoregate_base::clock::Now;
 use scoregate_base::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// KiB of pages that an address gets a minute for each refusal that the guard allows it. The largest page is delivered at
-/// the cost of up to seven hits, so 60 refusals allow pages at the cost of about ten hits a second.
+/// KiB of pages that an address gets per minute for each refusal that the guard allows it. The largest page costs as
+/// much as up to seven hits, so 60 refusals allow pages that cost as much as about ten hits a second.
 const PAGE_KIB_PER_REFUSAL: u32 = 256;
-/// A stricter guard does not reduce the pages: their readers cause no refusals.
+/// A stricter guard does not reduce the allowance for pages: clients that read pages cause no refusals.
 const LEAST_REFUSALS: u32 = 60;
 
-/// Token buckets of refusals and of KiB of pages, by address.
+/// Token buckets for refusals and for KiB of pages, by address.
 #[derive(Clone)]
 pub struct AddressGuard {
     refusals: NetworkLimit,
@@ -24,7 +24,7 @@ pub struct AddressGuard {
 }
 
 impl AddressGuard {
-    /// Allows `limit` refusals a minute per address.
+    /// Allows `limit` refusals per minute and address.
     pub fn new(limit: u32) -> Self {
         Self {
             refusals: NetworkLimit::new(limit, MINUTE, NetworkBlocks::OWN),
@@ -32,7 +32,7 @@ impl AddressGuard {
         }
     }
 
-    /// Refusals a minute per address.
+    /// The number of refusals allowed per minute and address.
     pub fn limit(&self) -> u32 {
         self.refusals.limit()
     }
@@ -48,13 +48,13 @@ impl AddressGuard {
         self.refusals.take("", address, now).is_ok()
     }
 
-    /// Returns a token, because there was no refusal.
+    /// Returns a token if there was no refusal.
     pub fn give_back(&self, address: IpAddr) {
         self.refusals.give_back("", address);
     }
 
-    /// Takes the bytes of a page. The error is the time until it can be sent. A page that is larger than the whole allowance
-    /// needs all of it.
+    /// Takes the bytes of a page. The error is the time until the page can be sent. A page that is larger than the
+    /// whole allowance takes all of it.
     pub fn take_page(&self, address: IpAddr, bytes: usize, now: Now) -> Result<(), Duration> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         self.pages.take_several("", address, kib, now)
@@ -66,7 +66,7 @@ impl AddressGuard {
     }
 }
 
-/// KiB of pages a minute per address.
+/// KiB of pages allowed per minute and address.
 fn page_kib(limit: u32) -> u32 {
     limit
         .max(LEAST_REFUSALS)
@@ -109,7 +109,7 @@ mod tests {
         for _ in 0..15 {
             guard.take_page(one, 1 << 20, now).unwrap();
         }
-        // A KiB is back after 1/256 of a second.
+        // One KiB is available again after 1/256 of a second.
         assert_eq!(
             guard.take_page(one, 1, now),
             Err(Duration::from_nanos(60_000_000_000_u64.div_ceil(15 * 1024)))

@@ -1,6 +1,6 @@
-//! Access to single stages for the fuzz targets in `tests/fuzz/`: parsers of untrusted bytes.
+//! Gives the fuzz targets in `tests/fuzz/` access to the stages that parse untrusted bytes.
 //!
-//! Not a stable interface: it changes with the stages.
+//! This is not a stable interface: it changes with the stages.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};

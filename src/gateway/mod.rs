@@ -1,6 +1,5 @@
-//! The life of a request, from a parsed head to a response. `request_path` calls the `stages` in order. Around them it
-//! opens the exchange, renders the response and records it, also after a panic. The other files are types that stages
-//! use.
+//! Processes a request, from the parsed head to the response. `request_path` opens the exchange, calls the `stages` in
+//! order, renders the response and records it, even after a panic. The other files contain types that the stages use.
 
 mod concurrency_limit;
 mod explanation;

@@ -1,25 +1,25 @@
-//! A right that the caller's tier lacks: its code, its message, and a tier that has it.
+//! A right that the caller's tier lacks: the error code, the message, and a tier that has the right.
 
 use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 
-/// The right that a tier lacks for a document. It owns no memory, so a refusal owns none either, and a hit has nothing
-/// to free.
+/// The right that a tier lacks for a document. The type has no heap memory, so a refusal has none either, and a hit has
+/// nothing to free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanGap {
     missing: MissingRight,
-    /// Whether an endpoint of the settings was requested.
+    /// Whether the endpoint is defined in the settings.
     is_configured: bool,
     /// The periods that the caller may request.
     allowed: PeriodSet,
-    /// The place of a tier with the right.
+    /// The index of a tier with the right.
     tier: Option<u16>,
 }
 
 impl PlanGap {
-    /// The right that these rights lack for a document. It names the tier with the smallest daily quota that has the
-    /// right.
+    /// The right that these rights lack for a document. Of the tiers that have the right, the tier with the smallest
+    /// daily quota is suggested.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
         let with_it = (0..)
@@ -36,7 +36,7 @@ impl PlanGap {
         })
     }
 
-    /// The error code. `latest` of the endpoints of the specification has a separate code.
+    /// The error code. The period `latest` of the endpoints in the specification has a separate code.
     pub(super) fn code(self) -> ErrorCode {
         let is_latest = self.missing == MissingRight::Period(Period::Latest) && !self.is_configured;
         if is_latest {
@@ -51,18 +51,18 @@ impl PlanGap {
         tiers.get(self.place()?).map(|tier| &*tier.name)
     }
 
-    /// The place of the tier.
+    /// The index of the tier.
     pub(super) fn place(self) -> Option<usize> {
         self.tier.map(usize::from)
     }
 
-    /// The tier, for a separate field.
+    /// The tier for a separate member of the body.
     pub(super) fn tier_field(self, tiers: &[Tier]) -> Option<&str> {
         self.tier(tiers)
             .filter(|_| self.code() == ErrorCode::PlanRequired)
     }
 
-    /// The refused parameter, and the values this caller may use.
+    /// The refused parameter, and the values that this caller may use.
     pub(super) fn param(self) -> Option<(Param, AllowedValues)> {
         let is_period = self.missing != MissingRight::Endpoint;
         is_period.then(|| (Param::Period, allowed(Param::Period, self.allowed)))

@@ -1,8 +1,8 @@
-//! Every reason to refuse a request, in one closed enum: its code, its message, who is responsible, whether it costs
-//! a guard token, whether it closes the connection. Matched without `_`, so a new reason does not compile until every
-//! property is decided.
+//! Every reason to refuse a request, in one closed enum, with the error code, the message, the responsible party,
+//! whether it costs a guard token, and whether it closes the connection. Matched without `_`, so a new reason does not
+//! compile until every property is decided.
 //!
-//! Headers and bodies are built in `respond`.
+//! `respond` builds the headers and bodies.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::plan_gap::{PlanGap, allowed};
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Violates HTTP.
+    /// The request violates HTTP.
     BadRequest(HttpViolation),
     /// The target is too long.
     UriTooLong,
@@ -26,15 +26,15 @@ pub enum Refusal {
     HeadersTooLarge,
     /// The method is not supported.
     MethodNotAllowed,
-    /// A CONNECT request. Bytes after it are not a request.
+    /// A CONNECT request. The bytes that follow are not a request.
     TunnelRefused,
-    /// No key where keys are expected.
+    /// No key was sent where keys are expected.
     KeyMissing(MisplacedKey),
     /// The key is not valid. The response does not state the reason.
     KeyInvalid(KeyFault),
-    /// No endpoint has this path.
+    /// There is no endpoint with this path.
     NotFound,
-    /// The value of a parameter is not allowed for a caller who may use these periods.
+    /// The value of a parameter is not allowed. The set contains the periods that the caller may use.
     BadParam(BadParam, PeriodSet),
     /// The caller's tier lacks a right.
     PlanRequired(PlanGap),
@@ -42,14 +42,14 @@ pub enum Refusal {
     Limited(LimitRule),
     /// The guard is exhausted.
     TooManyRefusals,
-    /// The address got too many bytes of pages.
+    /// The address has downloaded too many bytes of pages.
     TooManyPages {
         /// Time until the page can be sent.
         retry_after: Duration,
     },
     /// The model does not exist.
     ModelNotFound,
-    /// The model is in no list, and may not be requested from the backend yet.
+    /// The model is not in the list of models, and may not be requested from the backend yet.
     ModelUnlisted {
         /// Time until the backend may be queried again.
         retry_after: Duration,
@@ -65,7 +65,7 @@ pub enum Refusal {
     UpstreamTimeout,
     /// The ledger is unreachable, and this gateway has no unit or no token for the request.
     LedgerUnavailable {
-        /// Time until the next token, if nothing else is missing.
+        /// Time until the next token, if only a token is missing.
         token_in: Option<Duration>,
     },
     /// The store is unreachable, and keys may have been revoked.
@@ -79,26 +79,26 @@ pub enum Refusal {
 /// A violation of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpViolation {
-    /// Not exactly one valid Host.
+    /// The request does not have exactly one valid Host.
     Host,
     /// The target is not a path on this server.
     Target,
-    /// A body, or framing that could hide one.
+    /// The request has a body, or framing that could hide one.
     Body,
 }
 
-/// A place, other than the two headers, where a key may have been sent. The key itself is never read from there.
+/// A place other than the two key headers where a key may have been sent. The key itself is never read from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MisplacedKey {
-    /// No sign of a key.
+    /// No sign of a misplaced key was found.
     Nowhere,
-    /// The query string: a parameter has a name that other APIs use for keys.
+    /// The query string, because a parameter has a name that other APIs use for keys.
     Query,
-    /// The Authorization header, with a scheme other than Bearer.
+    /// The Authorization header, because its scheme is not Bearer.
     Scheme,
 }
 
-/// The party that has to act on a refusal.
+/// The party that has to act after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Responsibility {
     /// The caller.
@@ -112,7 +112,7 @@ pub enum Responsibility {
 /// Suggested wait for a backend without `Retry-After`.
 const UPSTREAM_RETRY: Duration = Duration::from_secs(5);
 
-/// Suggested wait when a concurrency limit is reached: most slots are free again much sooner.
+/// Suggested wait when a concurrency limit is reached. Most slots are free again much sooner.
 const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
 
 /// The instruction to send a key.
@@ -123,9 +123,9 @@ const SEND_KEY_AS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API
 struct RefusalTraits {
     code: ErrorCode,
     fault: Responsibility,
-    /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
+    /// Whether the refusal costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
     costs_guard_token: bool,
-    /// Whether it closes the connection.
+    /// Whether the refusal closes the connection.
     closes: bool,
 }
 
@@ -146,7 +146,7 @@ impl RefusalTraits {
 }
 
 impl Refusal {
-    /// The table of refusals: the only place to change for a new reason.
+    /// The table of refusals, which is the only place to change for a new reason.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
         // code                    responsible      guard  closes
@@ -180,7 +180,7 @@ impl Refusal {
         }
     }
 
-    /// The error code, which fixes status and title.
+    /// The error code, which determines the status and the title.
     pub fn code(&self) -> ErrorCode {
         self.traits().code
     }
@@ -190,7 +190,7 @@ impl Refusal {
         self.traits().fault
     }
 
-    /// The outcome of the request, as it is counted for its application.
+    /// The outcome of the request, as counted for its application.
     pub(super) fn outcome(&self) -> RequestOutcome {
         match (self.rule(), self.responsibility()) {
             (Some(rule), _) => RequestOutcome::of_limit(rule),
@@ -207,18 +207,18 @@ impl Refusal {
         None
     }
 
-    /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
+    /// Whether the refusal costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
     pub fn costs_guard_token(&self) -> bool {
         self.traits().costs_guard_token
     }
 
-    /// Whether it closes the connection: when the end of the request is uncertain, and for clients that keep sending
-    /// refused requests.
+    /// Whether the refusal closes the connection: if the end of the request is uncertain, or if the client keeps
+    /// sending requests that are refused.
     pub fn closes(&self) -> bool {
         self.traits().closes
     }
 
-    /// The exhausted rule of a 429. A refused page has none, because its limit counts bytes.
+    /// The exhausted rule of a 429. A refused page has no rule, because its limit counts bytes.
     pub fn rule(&self) -> Option<LimitRule> {
         if let Self::Limited(rule) = self {
             return Some(*rule);
@@ -226,8 +226,8 @@ impl Refusal {
         matches!(self, Self::TooManyRefusals).then_some(LimitRule::Guard)
     }
 
-    /// Whether the minute token is returned if the request was admitted before it was refused: no work was done for
-    /// it.
+    /// Whether the minute token of an admitted request is returned with this refusal, because no work was done for the
+    /// request.
     pub(super) fn returns_the_token(&self) -> bool {
         matches!(
             self,
@@ -238,8 +238,9 @@ impl Refusal {
         )
     }
 
-    /// `Retry-After` without an exhausted rule. For a 503: what the backend requested, and never less than the time until the caller's next
-    /// token, since one was spent. For an unlisted model, the time until the backend may be queried again.
+    /// `Retry-After` of a refusal without an exhausted rule. For a 503: the time that the backend requested, but at
+    /// least the time until the caller's next token, because a token was spent. For an unlisted model: the time until
+    /// the backend may be queried again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(UPSTREAM_RETRY).max(next_token));
@@ -256,7 +257,7 @@ impl Refusal {
         matches!(self, Self::KeysOutdated).then_some(UPSTREAM_RETRY)
     }
 
-    /// The refused parameter, and the values this caller may use.
+    /// The refused parameter, and the values that this caller may use.
     pub fn param(&self) -> Option<(Param, AllowedValues)> {
         if let Self::BadParam(bad, periods) = self {
             return Some((bad.param, allowed(bad.param, *periods)));
@@ -268,7 +269,7 @@ impl Refusal {
         }
     }
 
-    /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
+    /// The message for the caller. It does not repeat anything that the caller sent, and discloses no internals.
     pub fn message(&self, limit_status: &LimitStatus, tiers: &[Tier]) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
@@ -333,8 +334,8 @@ impl MisplacedKey {
         match self {
             Self::Nowhere => ErrorCode::ApiKeyRequired.row().message(),
             Self::Query => format!(
-                "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged \
-                 on the way."
+                "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: proxies and \
+                 servers log URLs."
             ),
             Self::Scheme => {
                 format!("{SEND_KEY_AS} The Authorization header does not use the Bearer scheme.")
@@ -357,7 +358,8 @@ impl HttpViolation {
     }
 }
 
-/// Concatenated: such refusals are frequent under attack, and pieces cost a fraction of formatted text.
+/// The text is concatenated: such refusals are frequent during an attack, and formatting would cost several times as
+/// much.
 fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     [
         "Wait ",
@@ -371,7 +373,7 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     .concat()
 }
 
-/// Concatenated for the same reason.
+/// The text is concatenated for the same reason.
 fn quota_is_spent(limit_status: &LimitStatus, row: LimitRow) -> String {
     let whose = match row.scope {
         Scope::Application => "",
@@ -392,12 +394,13 @@ fn quota_is_spent(limit_status: &LimitStatus, row: LimitRow) -> String {
     .concat()
 }
 
-/// The ending of a noun: `1 request`, `2 requests`.
+/// The plural ending of a noun: `1 request`, `2 requests`.
 const fn plural(number: u32) -> &'static str {
     if number == 1 { "" } else { "s" }
 }
 
-/// A wait in whole seconds, rounded up, at least one: a client that waits that long is never too early.
+/// A wait in whole seconds, rounded up, and at least one second, so that a client that waits this long is never too
+/// early.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

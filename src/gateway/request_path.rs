@@ -1,6 +1,6 @@
-//! The life of a request, top to bottom. `begin` lists the stages of a request that does not have to wait: pages, hits,
-//! 304s and most refusals. `answer` lists the stages of the other requests, and `request_steps` has the steps that
-//! consist of several stages. [`Gateway::serve`] wraps them all.
+//! The path of a request, from top to bottom. `begin` lists the stages of a request that does not have to wait: pages,
+//! hits, 304s and most refusals. `answer` lists the stages of the other requests. `request_steps` has the steps that
+//! consist of several stages. [`Gateway::serve`] calls them all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,7 +28,7 @@ use super::stages::parse::{ReceivedRequest, parse};
 use super::stages::respond::respond;
 
 impl Gateway {
-    /// Opens the exchange and has the request answered, in a future only if it has to wait.
+    /// Opens the exchange and answers the request. The future is boxed only if the request has to wait.
     pub(super) fn serve<'r>(
         &'r self,
         request: ReceivedRequest<'r>,
@@ -39,7 +39,7 @@ impl Gateway {
         let head = request.head;
         peer.address = self.proxies.client(peer.address, &head.headers);
         let mut x = Exchange::open(&self.recorders, &self.form, started, peer, &request);
-        // A panic must end this request only. It gets a 500.
+        // A panic must end only this request, which gets a 500.
         let begun = AssertUnwindSafe(|| self.begin(request, trust, &mut x));
         let begun = catch_unwind(begun).unwrap_or_else(|_| Err(self.panicked()));
         let response = match begun {
@@ -58,7 +58,7 @@ impl Gateway {
         trust: &ConnectionTrust,
         exchange: Exchange<'_>,
     ) -> Response<Full<Bytes>> {
-        // Dropped after the exchange, which is recorded before.
+        // Dropped after the exchange, so that the exchange is recorded first.
         let _in_progress = self.recorders.instruments.request_waits();
         let mut x = exchange;
         let head = waiting.parsed.head;
@@ -70,7 +70,7 @@ impl Gateway {
         }
     }
 
-    /// Renders the response and records it. Reply and exchange are borrowed: moving them would copy 500 bytes a hit.
+    /// Renders the response and records it. Reply and exchange are borrowed: moving them would copy 500 bytes per hit.
     fn close(
         &self,
         answered: Result<&Reply, Refusal>,
@@ -87,7 +87,7 @@ impl Gateway {
                 Err(&refused)
             }
         };
-        // The headers describe the time of sending, which may be on another day than the start.
+        // The headers describe the time of sending, which may be on a later day than the start.
         let now = self.clock.later_than(x.started);
         let response = respond(answered, &ResponseContext::new(self, head, x, now));
         x.finish(answered, response.status(), now);
@@ -99,8 +99,8 @@ impl Gateway {
         Refusal::Internal
     }
 
-    /// The stages, in order, up to the first stage that has to wait. A request that has to wait has taken nothing from
-    /// its caller.
+    /// Runs the stages, in order, up to the first stage that has to wait. A request that has to wait has taken nothing
+    /// from its caller.
     fn begin<'r>(
         &self,
         request: ReceivedRequest<'r>,
@@ -113,7 +113,7 @@ impl Gateway {
             let page = within_page_bytes(page, parsed.head, &self.guard, x.peer, x.started);
             return page.map(RequestProgress::Done);
         }
-        // Before the key is looked up: another gateway may have revoked it.
+        // Checked before the key is looked up, because another gateway may have revoked the key.
         if !self.key_directory.freshness.is_current(x.started) {
             return Ok(Waiting::continues(parsed, WaitingFor::Keys));
         }
@@ -131,7 +131,7 @@ impl Gateway {
         }
     }
 
-    /// The other stages, in order.
+    /// Runs the remaining stages, in order.
     async fn answer(
         &self,
         waiting: Waiting<'_>,
@@ -147,7 +147,7 @@ impl Gateway {
         let is_servable = identified.is_servable();
         let caller = x.caller.insert(identified.caller);
         let target = x.target.insert(identified.target);
-        // The slot is taken before the budget, so a request that gets no slot has cost nothing.
+        // The slot is taken before the budget is charged, so a request that gets no slot costs nothing.
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut wait = None;
         let admitted = admit(&self.leases, caller, target.conditional, x.started, || {

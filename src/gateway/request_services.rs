@@ -1,4 +1,4 @@
-//! Everything that requests use, built by `app`.
+//! The services that requests use, built by `app`.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ use super::response::deprecation::Deprecation;
 use super::service_notice::ServiceNotice;
 use super::stages::parse::{ReceivedRequest, is_well_formed};
 
-/// Everything a request may need. Built once by `app`.
+/// The services that requests use. Built by `app`.
 pub struct Gateway {
     /// The clock.
     pub clock: Clock,
     /// The format of API keys.
     pub form: KeyForm,
-    /// Known API keys and the applications they belong to.
+    /// The known API keys and their applications.
     pub key_directory: Arc<KeyDirectory>,
     /// Leases of daily units from the ledger.
     pub leases: Arc<Leases>,
@@ -45,7 +45,7 @@ pub struct Gateway {
     pub engine: DocumentEngine,
     /// The endpoints of the API.
     pub endpoints: EndpointTable,
-    /// Public pages; no key required.
+    /// Public pages, which need no key.
     pub pages: Pages,
     /// The status page, if it is served.
     pub status: Option<Arc<StatusPublisher>>,
@@ -57,18 +57,18 @@ pub struct Gateway {
     pub guard: Arc<AddressGuard>,
     /// Limits concurrent requests.
     pub capacity: Arc<ConcurrencyLimit>,
-    /// The records of requests.
+    /// The recorders of finished requests.
     pub recorders: RequestRecorders,
     /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,
-    /// Deprecation and sunset of the API, if announced.
+    /// The announced deprecation and sunset of the API.
     pub deprecation: Deprecation,
     /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
 }
 
 impl Gateway {
-    /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
+    /// Answers a request. Never fails and never panics; a panic becomes a 500. `trust` belongs to the connection.
     pub fn handle<'r>(
         &'r self,
         head: &'r Parts,
@@ -79,7 +79,7 @@ impl Gateway {
         self.serve(ReceivedRequest::new(head, has_body), peer, trust)
     }
 
-    /// Answers a call of a tool by the result of a GET of `target`. Its head must be valid.
+    /// Answers a tool call with the result of a GET of `target`. The head of the call must be valid.
     pub fn call<'r>(
         &'r self,
         head: &'r Parts,
@@ -91,8 +91,8 @@ impl Gateway {
         self.serve(ReceivedRequest::of_tool(head, target), peer, trust)
     }
 
-    /// Whether size and syntax of a request head are valid. This is the first check of every request. Only requests
-    /// outside of the API may be a POST with a body.
+    /// Whether the size and syntax of a request head are valid. This is the first check of every request. Only requests
+    /// outside the API may be a POST with a body.
     pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
         is_well_formed(head, has_body)
     }

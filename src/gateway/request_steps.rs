@@ -54,7 +54,7 @@ impl Gateway {
             }
             Err(refusal) => {
                 x.caller = Some(caller);
-                // Metrics show the endpoint of a refused request too.
+                // Metrics also show the endpoint of a refused request.
                 if let Some(route) = self.endpoints.find(parsed.path) {
                     x.subject = RequestSubject::Endpoint(route.endpoint.route);
                 }
@@ -63,7 +63,7 @@ impl Gateway {
         }
     }
 
-    /// The same for a request that waits, with current keys. Answers `/me`.
+    /// Identifies the caller and the target of a request that waits, with current keys. Answers `/me`.
     pub(super) async fn identify_later(
         &self,
         waiting: WaitingFor,
@@ -87,19 +87,19 @@ impl Gateway {
         }
     }
 
-    /// The caller's own usage, once the ledger has stated the units of all its windows.
+    /// The caller's own usage, after the ledger has stated the units of all windows.
     async fn usage(
         &self,
         parsed: &ParsedRequest<'_>,
         caller: Caller,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
-        // Set before the wait, so that a disconnect is counted for its application.
+        // The caller is set before the wait, so that a disconnect is counted for its application.
         let caller = &*x.caller.insert(caller);
         if !caller.knows_windows() {
             let stated = self.leases.lease(&caller.account).await;
             if stated.is_err() {
-                tracing::debug!(application = %caller.account.id, "usage without the ledger lacks longer windows");
+                tracing::debug!(application = %caller.account.id, "ledger unreachable: usage lacks the longer windows");
             }
         }
         me(self, parsed.credentials.prefix(), caller, x.started)
@@ -147,13 +147,14 @@ impl Gateway {
         }
     }
 
-    /// Waits for changes of keys made elsewhere after a pause of this process or of the store.
+    /// Waits until changes of keys made elsewhere have been read, after this process or the store was paused.
     async fn ensure_fresh_keys(&self, now: Now) -> Result<(), Refusal> {
         let ensured = self.key_directory.freshness.ensure(&self.clock, now).await;
         ensured.map_err(|_| Refusal::KeysOutdated)
     }
 
-    /// Checks the key again if the store has become reachable during admission: it may have been revoked meanwhile.
+    /// Checks the key again if the store became reachable during admission: the key may have been revoked in the
+    /// meantime.
     pub(super) async fn check_key_again(
         &self,
         parsed: &ParsedRequest<'_>,
@@ -189,7 +190,7 @@ impl Gateway {
         Ok(DocumentReply::new(served, target, caller, document, now))
     }
 
-    /// The span of the wait for units of a sampled request.
+    /// The span of a sampled request for its wait for units.
     pub(super) fn lease_wait(&self, request: Option<&RequestSpan>) -> Option<OpenSpan> {
         let now = self.clock.now();
         Some(request?.child("lease wait", TracedSpanKind::Internal, now))

@@ -1,5 +1,6 @@
-//! Concurrent requests under random schedules: real requests, leases and accounts on a ledger that is slow, fails and
-//! recovers, across midnight and changes of tier. The scheduler may switch threads before every access to an account.
+//! Tests concurrent requests under random schedules: real requests, leases and accounts with a ledger that is slow,
+//! fails and recovers, across midnight and changes of tier. The scheduler may switch threads before every access to an
+//! account.
 //!
 //! Sequential schedules are in `limits::schedules`.
 
@@ -89,7 +90,7 @@ impl SingleLedger {
         })
     }
 
-    /// Units granted for a day and not returned.
+    /// Units that were granted for a day and not returned.
     fn granted(&self) -> BTreeMap<Day, u64> {
         self.days
             .lock()
@@ -131,7 +132,7 @@ struct ScheduleState {
 }
 
 impl ScheduleState {
-    /// A paying application with this quota.
+    /// Creates a paying application with this quota.
     fn new(quota: u32) -> Self {
         let (clock, manual) = Clock::manual(BEFORE_MIDNIGHT);
         let key_directory = KeyDirectory::default();
@@ -160,7 +161,7 @@ impl ScheduleState {
         }
     }
 
-    /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
+    /// Makes a request. If its response is ready, the request is charged in one step unless it has to wait.
     async fn request(&self, is_delivered: bool, is_ready: bool) {
         let digest = Digest::of(KEY);
         let found = self.key_directory.find(&digest).unwrap();
@@ -202,7 +203,7 @@ impl ScheduleState {
         ));
     }
 
-    /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
+    /// Ends like a shutdown: waits for calls in flight, then charges owed units, then returns idle units.
     async fn stop(&self) {
         self.ledger.is_away.store(false, Ordering::SeqCst);
         self.manual.advance(Duration::from_secs(5));

@@ -13,9 +13,9 @@ pub struct ServiceNotice {
     pub license: String,
     /// The value of `WWW-Authenticate`, with the realm.
     pub challenge: HeaderValue,
-    /// The addresses that refusals name.
+    /// The addresses that refusals mention.
     pub links: RemedyLinks,
-    /// The tiers, which refusals name.
+    /// The tiers, which refusals mention.
     pub tiers: Vec<Tier>,
     /// Seconds between refreshes of the data.
     pub cadence_seconds: u64,

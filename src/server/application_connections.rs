@@ -18,24 +18,24 @@ pub(super) struct ApplicationConnections {
     open: Mutex<HashMap<ApplicationId, usize>>,
 }
 
-/// A counted connection. Dropped when it is closed.
+/// A counted connection. Dropped when the connection is closed.
 #[derive(Debug)]
 pub(super) struct CountedConnection {
     connections: Arc<ApplicationConnections>,
     application: ApplicationId,
 }
 
-/// The state of a connection in the count of its first key's application.
+/// Whether a connection is counted for the application of its first key.
 #[derive(Debug, Default)]
 pub(super) enum ConnectionMembership {
-    /// No key was presented.
+    /// No valid key has been sent.
     #[default]
     Undecided,
-    /// Counted until it is closed.
+    /// The connection is counted until it is closed.
     Counted(#[expect(dead_code, reason = "only dropped")] CountedConnection),
-    /// The application has too many connections: this one is closed after a response.
+    /// The application has too many connections. This connection is closed after a response.
     Surplus,
-    /// The connection belongs to a proxy, with requests of many applications.
+    /// The connection belongs to a proxy, which sends requests of many applications.
     Exempt,
 }
 
@@ -44,7 +44,7 @@ impl ConnectionMembership {
         matches!(self, Self::Surplus)
     }
 
-    /// Counts the connection once a key was presented. Returns whether it has become surplus.
+    /// Counts the connection once a valid key has been sent. Returns whether it has become surplus.
     pub(super) fn decide(
         &mut self,
         trust: &ConnectionTrust,
@@ -73,20 +73,22 @@ impl Default for ApplicationConnections {
 }
 
 impl ApplicationConnections {
-    /// Changes the limit. Open connections stay.
+    /// Changes the limit. Open connections stay open.
     pub(super) fn allow(&self, max_per_application: usize) {
-        // The setting is read independently. The previous value may apply to a connection that is counted meanwhile.
+        // The setting is read independently. The previous value may apply to a connection that is counted at the same
+        // time.
         self.setting.store(max_per_application, Ordering::Relaxed);
     }
 
-    /// Counts a connection. `None` if the application has reached its limit.
+    /// Counts a connection. Returns `None` if the application has reached its limit.
     pub(super) fn count(
         self: &Arc<Self>,
         application: ConnectionApplication,
     ) -> Option<CountedConnection> {
         let setting = self.setting.load(Ordering::Relaxed);
         let limit = connections_of_application(setting, application.requests_per_minute);
-        // The comparison and the increase share one lock: concurrent connections must not exceed the limit together.
+        // The comparison and the increment share one lock, so that concurrent connections cannot exceed the limit
+        // together.
         let mut open = self.open.lock();
         let count = open.entry(application.id).or_default();
         if *count >= limit {
@@ -105,7 +107,7 @@ impl Drop for CountedConnection {
         let mut open = self.connections.open.lock();
         if let Some(count) = open.get_mut(&self.application) {
             *count -= 1;
-            // The map has no entries without connections, so the limit of connections bounds it.
+            // Every entry of the map has a connection, so the limit on connections also limits the size of the map.
             if *count == 0 {
                 open.remove(&self.application);
             }
@@ -131,7 +133,7 @@ mod tests {
             let held: Vec<_> = (0..4).map_while(|_| count(1)).collect();
             assert!(
                 held.len() == 2 && count(3).is_some(),
-                "by the setting, or by requests per minute"
+                "the setting or the requests per minute"
             );
             held
         });

@@ -1,7 +1,7 @@
-//! Loads certificates and private keys from files, with the names of each certificate and the earliest expiry.
+//! Loads certificates and private keys from files, and reads the names of each certificate and the earliest expiry.
 //!
-//! All problems of the files are reported together, each with the file and the remedy. `app` watches the files; TLS
-//! itself is in `tls`.
+//! All problems of the files are reported together, each with the file and the remedy. `app` watches the files; `tls`
+//! uses the certificates.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,22 +24,23 @@ use scoregate_base::clock::Wall;
 /// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// Its name in the settings; `default` serves every name without a separate certificate.
+    /// The name of the certificate in the settings. `default` is used for every host name without a separate
+    /// certificate.
     pub name: String,
     /// The certificate chain in PEM.
     pub certificate: PathBuf,
-    /// Its private key in PEM.
+    /// The private key in PEM.
     pub key: PathBuf,
 }
 
-/// A problem of a file.
+/// A problem with a certificate file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadCertificate {
     /// The name of the certificate in the settings.
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// The problem, and the remedy.
+    /// The problem and the remedy.
     pub reason: String,
 }
 
@@ -47,7 +48,7 @@ pub struct BadCertificate {
 pub struct Certificates {
     by_name: HashMap<String, Arc<CertifiedKey>>,
     default: Arc<CertifiedKey>,
-    /// When the first of them expires.
+    /// The earliest expiry.
     pub expires_at: Wall,
     /// Identifies the contents of the files.
     pub fingerprint: [u8; 32],
@@ -61,7 +62,7 @@ struct LoadedCertificate {
 }
 
 impl Certificates {
-    /// Loads all of them, or reports all problems. `None` without files.
+    /// Loads all certificates, or reports all problems. Returns `None` if there are no files.
     pub fn load(
         files: &[CertificateFiles],
         now: Wall,
@@ -108,7 +109,7 @@ impl Certificates {
             }))
     }
 
-    /// The certificate for a name: an exact one, a wildcard, or the default.
+    /// The certificate for a host name: an exact match, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
             let domain = || {
@@ -138,7 +139,7 @@ fn load(
     now: Wall,
     digest: &mut Sha256,
 ) -> Result<LoadedCertificate, Vec<BadCertificate>> {
-    // Both files are read before an error is returned, so the report has the problems of both.
+    // Both files are read before an error is returned, so that the problems of both are reported.
     let chain = chain(files, digest);
     let key = key(files, digest);
     let (chain, key) = match (chain, key) {
@@ -173,7 +174,7 @@ fn parsed(chain: &[CertificateDer<'_>]) -> Result<Certificate, String> {
         .map_err(|error| format!("its first certificate cannot be read: {error}"))
 }
 
-/// When a certificate expires, or why it is not valid now.
+/// The expiry of a certificate, or the reason why it is not valid now.
 fn expiry(certificate: &Certificate, now: Wall) -> Result<Wall, String> {
     let validity = &certificate.tbs_certificate.validity;
     let valid_from = instant(validity.not_before);
@@ -195,8 +196,8 @@ fn instant(time: Time) -> Wall {
     Wall::from_seconds(time.to_unix_duration().as_secs())
 }
 
-/// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
-/// addresses only.
+/// The names in a certificate, in lower case. IP addresses are included although clients never send them as a server
+/// name, because a certificate may contain only addresses.
 fn names(certificate: &Certificate) -> Vec<String> {
     let alternatives = certificate
         .tbs_certificate

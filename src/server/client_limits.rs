@@ -1,44 +1,46 @@
-//! The limits of a client on a connection, by the trust that it has shown: nothing, a valid key, or an admitted request
-//! of a paid tier. Pure. `connection_slots` limits connections per address by a setting; `gateway` limits requests.
+//! The limits of a client on a connection. They depend on whether the client has sent a valid key or an admitted
+//! request of a paid tier. Pure functions. `connection_slots` limits connections per address; `gateway` limits
+//! requests.
 
 use crate::gateway::TrustLevel;
 
 /// HTTP/2: concurrent requests on a connection, which the codec enforces for all clients.
-// RFC 9113 (6.5.2) recommends no smaller number, since it limits the requests in parallel.
+// RFC 9113 (6.5.2) recommends at least this number, because a lower limit would reduce parallelism unnecessarily.
 pub(super) const STREAMS: u32 = 100;
 
 /// A request head with more bytes is larger than the gateway accepts, and needs one of the permits that limit the
 /// memory for such heads.
 pub(super) const LARGE_HEAD: usize = 24_576;
 
-/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests, in addition to awaited bodies: twice a
-/// request head and a window of an unwanted body. Without this limit, PING, SETTINGS and similar frames, which are
-/// answered without a request, could continue forever.
+/// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: twice the size
+/// of a request head and a window of an unwanted body. Without this limit, a client could send PING, SETTINGS and
+/// similar frames, which are answered without a request, forever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
-/// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
+/// For this many bytes sent, one more byte may arrive, because a client that reads a large response sends
+/// `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
 
-/// The limits of one client. A pending response is complete and has bytes that its client has not taken.
+/// The limits of one client. A pending response is complete, but the client has not received all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClientLimits {
-    /// HTTP/2: requests of a connection that are read before the first of them is answered.
+    /// HTTP/2: number of requests of a connection that are read before the first of them is answered.
     pub(super) unanswered: usize,
-    /// HTTP/2: pending responses of a connection.
+    /// HTTP/2: maximum number of pending responses of a connection.
     pub(super) pending: usize,
-    /// HTTP/2: number of pending responses of the process from which a request of this client is accepted only on a
-    /// connection without pending responses, since connections are limited too. A response uses up to 5 kB without its
-    /// body, which is shared with the cache.
+    /// HTTP/2: when the process has this many pending responses, a request of this client is accepted only on a
+    /// connection without pending responses. The number of connections is limited too. A response uses up to 5 kB in
+    /// addition to its body, which is shared with the cache.
     pub(super) pending_in_process: usize,
-    /// Number of pending responses of the process from which this client must read within the short timeout of
-    /// `deadlines`.
+    /// When the process has this many pending responses, this client must read within the short timeout in `deadlines`.
     pub(super) hurried_from: usize,
-    /// HTTP/2: number of refused requests, while no pending response is read, above which no further request is passed to
-    /// the codec, and the connection is closed gracefully. The codec keeps a record of each refused request, which has 328
-    /// bytes in a table that doubles. With the pending requests there are at most 32.
+    /// HTTP/2: maximum number of requests that are refused while the client reads no pending response. After that, no
+    /// more requests are passed to the codec, and the connection is closed gracefully. The codec keeps a record of 328
+    /// bytes for each refused request, in a table that grows by doubling. Together with the pending requests there are
+    /// at most 32 records.
     pub(super) refused: usize,
 }
 
-/// Browsers read the public pages on fewer streams. A client that keeps its windows open has no pending response.
+/// Browsers need fewer streams to read the public pages. A client that keeps its windows open has no pending response.
 const ANONYMOUS: ClientLimits = ClientLimits {
     unanswered: 1,
     pending: 8,
@@ -47,8 +49,8 @@ const ANONYMOUS: ClientLimits = ClientLimits {
     refused: 20,
 };
 
-/// The key may be of a free tier, or out of units, so that its requests cost nothing. Clients without a key cannot
-/// reach the limit of the process by themselves.
+/// The key may belong to a free tier or have no units left, so its requests may cost nothing. Clients without a key
+/// cannot use up the limit of the process for clients with a key.
 const AUTHENTICATED: ClientLimits = ClientLimits {
     unanswered: 8,
     pending_in_process: 16_384,
@@ -56,7 +58,7 @@ const AUTHENTICATED: ClientLimits = ClientLimits {
     ..ANONYMOUS
 };
 
-/// Admissions are limited by the minute, and connections by the application.
+/// Admitted requests are limited per minute, and connections per application.
 const ADMITTED: ClientLimits = ClientLimits {
     unanswered: STREAMS as usize,
     pending: STREAMS as usize,
@@ -65,7 +67,7 @@ const ADMITTED: ClientLimits = ClientLimits {
     refused: usize::MAX,
 };
 
-/// A connection of an application with too many connections gets one response.
+/// A surplus connection of an application gets one response.
 const SURPLUS: ClientLimits = ClientLimits {
     pending: 0,
     hurried_from: 0,
@@ -73,7 +75,7 @@ const SURPLUS: ClientLimits = ClientLimits {
 };
 
 impl ClientLimits {
-    /// The limits of a client on a connection. A connection above the limit of its application is surplus.
+    /// The limits of a client on a connection. A connection in excess of the limit of its application is surplus.
     pub(super) const fn of(level: TrustLevel, is_surplus: bool) -> Self {
         match (level, is_surplus) {
             (TrustLevel::Admitted, _) => ADMITTED,
@@ -84,8 +86,8 @@ impl ClientLimits {
     }
 }
 
-/// Maximum number of connections of an application: the setting, or the number of its requests per minute if that is
-/// larger.
+/// Maximum number of connections of an application: the setting, or the application's limit of requests per minute if
+/// that is larger.
 pub(super) fn connections_of_application(setting: usize, requests_per_minute: u32) -> usize {
     setting.max(usize::try_from(requests_per_minute).unwrap_or(usize::MAX))
 }
@@ -114,7 +116,7 @@ mod tests {
         let in_process =
             [anonymous, authenticated, admitted].map(|limits| limits.pending_in_process);
         assert_eq!(in_process, [8_192, 16_384, 32_768]);
-        // The requests of a paid caller that are in flight when its application exceeds the limit are answered.
+        // If an application of a paid tier exceeds the limit, the requests in flight are still answered.
         assert_eq!(ClientLimits::of(TrustLevel::Admitted, true), admitted);
         assert_eq!(ClientLimits::of(TrustLevel::Authenticated, true).pending, 0);
     }

@@ -1,4 +1,4 @@
-//! One connection, from accept to close: detects the protocol and serves it. HTTP itself is in `http1` and `http2`;
+//! Serves one connection from accept to close: detects the protocol and runs it. `http1` and `http2` implement HTTP;
 //! `connection_activity` and `deadline_timer` decide when a connection is closed.
 
 use std::future::poll_fn;
@@ -28,11 +28,11 @@ use super::stream::{ReadAhead, TimedIo};
 use super::tls::{HandshakeFailure, TlsTermination};
 use super::{http1, http2};
 
-/// Maximum number of TLS handshakes of a network that wait for the CPU: with RSA certificates the last of them waits for about
-/// 0.1 s.
+/// Maximum number of TLS handshakes per network that wait for the CPU. With RSA certificates the last of them waits for
+/// about 0.1 s.
 const MAX_WAITING_HANDSHAKES: usize = 128;
-/// TLS encrypts this many bytes before the socket accepts them, one record: the rest of a response stays shared with the
-/// cache while its client does not read.
+/// TLS encrypts at most this many bytes, which is one record, before the socket accepts them. While a client does not
+/// read, the rest of its response stays shared with the cache.
 const UNSENT_TLS_BYTES: usize = 16 * 1_024;
 
 /// Settings of a connection.
@@ -40,7 +40,7 @@ const UNSENT_TLS_BYTES: usize = 16 * 1_024;
 pub struct ConnectionConfig {
     /// Timeouts.
     pub deadlines: Deadlines,
-    /// TLS; plain HTTP without it.
+    /// TLS. Plain HTTP is served if it is not set.
     pub tls: Option<TlsTermination>,
     /// Peers whose connections must begin with a PROXY header.
     pub proxy_protocol: Networks,
@@ -64,7 +64,7 @@ pub(super) async fn serve(
     context: &ConnectionContext,
 ) -> ConnectionEnd {
     if stream.set_nodelay(true).is_err() {
-        return ConnectionEnd::Failed; // fails only if the socket is gone
+        return ConnectionEnd::Failed; // fails only if the socket is closed
     }
     // The timer starts here, because the first deadline includes the PROXY header and the handshake.
     let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &context.clock);
@@ -83,7 +83,7 @@ pub(super) async fn serve(
     let Some(tls) = &config.tls else {
         return serve_protocol(stream, peer, activity, context, &mut timer).await;
     };
-    // A proxy has many clients, which count as one network here.
+    // All clients of a proxy count as one network here.
     let max_waiting = if is_trusted_proxy {
         usize::MAX
     } else {
@@ -108,8 +108,8 @@ fn handshake_failed(error: &HandshakeFailure, peer: Peer) -> ConnectionEnd {
     }
 }
 
-/// Takes the address of the client from the PROXY header, where one is expected. Returns whether the client is a trusted proxy,
-/// and the bytes after the header.
+/// Takes the address of the client from the PROXY header, if one is expected. Returns whether the client is a trusted
+/// proxy, and the bytes after the header.
 async fn find_client(
     stream: &mut (impl AsyncRead + Unpin),
     peer: &mut Peer,
@@ -127,7 +127,7 @@ async fn find_client(
     Ok((is_trusted_proxy, received))
 }
 
-/// Takes the PROXY header from a stream: the client, and the bytes after it.
+/// Takes the PROXY header from a stream. Returns the client, and the bytes after the header.
 async fn take_proxy_header(
     stream: &mut (impl AsyncRead + Unpin),
     peer: Peer,
@@ -141,7 +141,7 @@ async fn take_proxy_header(
 }
 
 fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
-    // Many load balancers open a connection as a health check and send nothing.
+    // The health checks of many load balancers open a connection and send nothing.
     if matches!(error, NoHeader::Ended) {
         return ConnectionEnd::Done;
     }
@@ -176,7 +176,7 @@ where
     }
 }
 
-/// Reads until the protocol is known. The bytes read belong to the protocol.
+/// Reads until the protocol is known. The bytes that were read belong to the protocol.
 async fn detect_protocol(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(WireProtocol, Bytes)> {
@@ -194,7 +194,7 @@ async fn detect_protocol(
     }
 }
 
-/// Appends the bytes that have arrived. Its buffer is on the stack, so a connection that sends nothing has no buffer.
+/// Appends the bytes that have arrived. The buffer is on the stack, so a connection that sends nothing has no buffer.
 fn receive(
     stream: Pin<&mut impl AsyncRead>,
     received: &mut BytesMut,

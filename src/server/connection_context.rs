@@ -24,22 +24,22 @@ use scoregate_base::clock::Clock;
 /// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
-    /// Replaced by a reload.
+    /// The gateway, which a reload replaces.
     pub(super) gateway: Arc<ArcSwap<Gateway>>,
-    /// The pages of accounts, if people can sign up.
+    /// The account pages, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
-    /// The receiver of leaked keys, if it is on.
+    /// The receiver of leaked keys, if it is enabled.
     pub(super) leaks: Option<Arc<LeakReceiver>>,
-    /// The service for language models, if it is on.
+    /// The service for language models, if it is enabled.
     pub(super) mcp: Option<Arc<McpService>>,
     pub(super) clock: Clock,
-    /// The memory for bodies that are awaited.
+    /// The memory for awaited bodies.
     pub(super) bodies: Arc<BodyBudget>,
-    /// Permits to read heads that are larger than the gateway accepts. They limit the memory for all of them.
+    /// Permits to read heads that are larger than the gateway accepts. They limit the total memory for such heads.
     pub(super) large_heads: Arc<Semaphore>,
     /// Permits to discard the bytes that a refused client still sends.
     pub(super) drains: Arc<Semaphore>,
-    /// Owns the tasks other than connections.
+    /// Tracks the tasks other than connections.
     pub(super) tasks: TaskTracker,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct BodyConnection<'c> {
     pub(super) may_continue: bool,
 }
 
-/// A service other than the API. It takes bodies.
+/// A service other than the API, which accepts bodies.
 #[derive(Clone, Copy)]
 pub(super) enum BesideApi<'c> {
     Site(&'c Arc<Site>),
@@ -61,8 +61,8 @@ pub(super) enum BesideApi<'c> {
 }
 
 impl ConnectionContext {
-    /// The size of a body after which another request may follow on a connection of HTTP/1.1. Only messages with a
-    /// stated size have one.
+    /// The size of the body, if another request may follow it on an HTTP/1.1 connection. `None` except for MCP messages
+    /// with a stated size.
     pub(super) fn size_before_next(&self, request: &Request<impl Body>) -> Option<u64> {
         let is_mcp = self.mcp.is_some()
             && request.method() == Method::POST
@@ -101,8 +101,8 @@ impl ConnectionContext {
 }
 
 impl BesideApi<'_> {
-    /// Answers a request. The connection is closed if the response has a `Connection` header. Calls `before_waiting` with the
-    /// maximum size of a body before it waits for it.
+    /// Answers a request. The connection is closed if the response has a `Connection` header. Calls `before_waiting`
+    /// with the maximum size of the body before waiting for it.
     pub(super) async fn answer(
         self,
         context: &ConnectionContext,

@@ -8,23 +8,23 @@ use super::deadlines::MissedDeadline;
 metric_label! {
     /// The reason why a connection ended.
     pub(super) enum ConnectionEnd: "reason" {
-        /// Closed in order.
+        /// Closed gracefully.
         Done = "done",
-        /// Reset by the peer, or invalid HTTP.
+        /// Reset by the peer, or closed because of invalid HTTP.
         Failed = "failed",
-        /// No complete request head in time.
+        /// No complete request head arrived in time.
         Head = "head_timeout",
         /// Idle timeout.
         Idle = "idle_timeout",
-        /// Request timeout, sending of the response included.
+        /// Request timeout, including the time to send the response.
         Request = "request_timeout",
-        /// The client read nothing of a response, or too slowly.
+        /// The client did not read the response, or read it too slowly.
         Unread = "write_timeout",
-        /// Its slot was needed, and it was idle, did not read, or had no key.
+        /// The slot was needed, and the connection was idle, did not read, or had no key.
         Displaced = "displaced",
-        /// Its network had too many connections, waiting TLS handshakes, or HTTP/2 connections without a response.
+        /// The network had too many connections, waiting TLS handshakes, or HTTP/2 connections without a response.
         Refused = "address_limit",
-        /// Its application had too many connections.
+        /// The application had too many connections.
         Surplus = "application_limit",
         /// The TLS handshake failed.
         Tls = "tls_handshake",

@@ -1,8 +1,8 @@
-//! Slots for connections: a limit in total and per address.
+//! Slots for connections, with a total limit and a limit per address.
 //!
-//! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`), so
+//! If all slots are taken and a client connects, the connection with the lowest rank is closed (see `displacement`). So
 //! idle connections, slow readers and connections without a key do not block other clients. An IPv6 address counts as
-//! its /64. Requests are limited in `gateway`.
+//! its /64. `gateway` limits requests.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub(super) struct ConnectionSlots {
 }
 
 /// Time for which a computed ranking is valid.
-// A search visits all connections, so it is not repeated more often while none can be displaced.
+// A search visits all connections, so while none can be displaced it is not repeated more often.
 const RANKING_TTL: Duration = Duration::from_millis(250);
 
 /// The result of a search for a slot.
@@ -45,11 +45,11 @@ struct SlotHolders {
     open: HashMap<u64, Arc<ConnectionActivity>>,
     by_address: HashMap<IpAddr, usize>,
     next: u64,
-    /// The server shuts down: all connections are to end, new ones too.
+    /// Whether the server is shutting down, so that all connections must end, including new ones.
     is_shutting_down: bool,
 }
 
-/// The slot of a connection. Released by drop.
+/// The slot of a connection, which is released when dropped.
 pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     number: u64,
@@ -70,7 +70,7 @@ impl ConnectionSlots {
         })
     }
 
-    /// Changes the limits. Open connections stay.
+    /// Changes the limits. Open connections stay open.
     pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
         self.max_connections
             // The limits are read independently, so the order of these writes does not matter.
@@ -80,8 +80,8 @@ impl ConnectionSlots {
         self.freed.notify_one();
     }
 
-    /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank; while
-    /// none can be displaced, new connections wait.
+    /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank. While no
+    /// connection can be displaced, new connections wait.
     pub(super) async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
@@ -99,8 +99,8 @@ impl ConnectionSlots {
     }
 
     fn limit_status(&self, now: Mono) -> SlotOccupancy {
-        // The states of connections are locked under this lock, one by one. So this lock is never taken while such a
-        // state is locked.
+        // The states of connections are locked one by one while this lock is held. This lock must therefore never be
+        // taken while such a state is locked.
         let holders = self.holders.lock();
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
@@ -120,7 +120,7 @@ impl ConnectionSlots {
                 }
             }
         }
-        // Ranks change without notice.
+        // Changes of ranks are not reported, so the search has to be repeated.
         let reranked_at = now.plus(RANKING_TTL);
         lowest.map_or_else(
             || SlotOccupancy::Wait(soonest.map_or(reranked_at, |from| from.min(reranked_at))),
@@ -128,16 +128,15 @@ impl ConnectionSlots {
         )
     }
 
-    /// Ends all present and future connections in order.
+    /// Closes all present and future connections gracefully.
     pub(super) fn end(&self) {
         let mut holders = self.holders.lock();
-        // The flag is set under the lock that `take` needs, so that no connection is opened in between and misses the
-        // end.
+        // The flag is set under the lock that `take` needs, so that no new connection can miss the shutdown.
         holders.is_shutting_down = true;
         holders.open.values().for_each(|activity| activity.retire());
     }
 
-    /// Takes a slot. Call it after waiting for [`Self::wait_for_slot`].
+    /// Takes a slot. Must be called after [`Self::wait_for_slot`].
     pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
         let mut holders = self.holders.lock();
         let number = holders.next;
@@ -155,7 +154,7 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Counts it for this address. Returns `false` if the address has too many.
+    /// Counts the connection for this address. Returns `false` if the address has too many connections.
     pub(super) fn count_for(&mut self, address: IpAddr) -> bool {
         let address = network(address);
         let mut holders = self.slots.holders.lock();
@@ -243,7 +242,7 @@ mod tests {
         let activities = [&first, &second, &third].map(|one| Arc::clone(&one.1));
         let are_cut = || [0, 1, 2].map(|one: usize| activities[one].is_cut());
         assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
-        assert_eq!(are_cut(), [false; 3], "they have only just come");
+        assert_eq!(are_cut(), [false; 3], "all connections are new");
         manual.advance(SECOND);
         assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false, true, false]);

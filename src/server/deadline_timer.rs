@@ -1,6 +1,6 @@
-//! Watches a connection: its deadlines, its age, and whether it is to end. All deadlines share one timer, which is
-//! changed only when an earlier deadline appears. A request that meets its deadlines needs neither a timer nor a
-//! computation of deadlines. `deadlines` computes them.
+//! Watches a connection: its deadlines, its age, and whether it has to be closed. All deadlines share one timer, which
+//! is changed only when an earlier deadline appears. A request that meets its deadlines needs neither a timer nor a
+//! computation of deadlines. `deadlines` computes the deadlines.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -19,13 +19,13 @@ pub(super) struct DeadlineTimer {
     deadlines: Deadlines,
     clock: Clock,
     alarm: Alarm,
-    /// Kinds of deadlines, as bits. As long as a bit is set, the alarm rings no later than the deadline of that kind.
+    /// Kinds of deadlines, as bits. If a bit is set, the alarm fires no later than the deadline of that kind.
     set_for: u8,
     max_age_at: Mono,
     has_signalled_retire: bool,
 }
 
-/// Wakes a connection, and records that its signal has to be polled, because the alarm has fired or the state has
+/// Wakes a connection, and records that the signal has to be polled again because the alarm has fired or the state has
 /// changed.
 struct SignalWaker {
     connection: Waker,
@@ -34,11 +34,11 @@ struct SignalWaker {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionSignal {
-    /// Close in order: after the next response, or soon.
+    /// Close gracefully: after the next response, or soon.
     Retire,
     /// A deadline was missed.
     Overdue(MissedDeadline),
-    /// Close now: the slot is needed.
+    /// Close immediately, because the slot is needed.
     Cut,
 }
 
@@ -61,7 +61,7 @@ impl DeadlineTimer {
         }
     }
 
-    /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
+    /// Waits for `work`, or for a signal that ends it. The work continues after [`ConnectionSignal::Retire`].
     pub(super) async fn run<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -70,7 +70,7 @@ impl DeadlineTimer {
         loop {
             tokio::select! {
                 biased;
-                // The work is polled first: its progress may have moved the deadline that is checked next.
+                // The work is polled first, because its progress may move the deadline that is checked next.
                 done = work.as_mut() => return Ok(done),
                 signal = self.signal() => if signal != ConnectionSignal::Retire { return Err(signal) },
             }
@@ -102,8 +102,8 @@ impl DeadlineTimer {
         }
     }
 
-    /// Whether the alarm is early enough for the next deadline. A signal from another task is seen here, under the lock
-    /// of the state, or wakes the connection afterwards.
+    /// Whether the alarm is early enough for the next deadline. A signal from another task is either seen here, under
+    /// the lock of the state, or wakes the connection afterwards.
     fn is_set(&self) -> bool {
         let is_set_for = |kind| self.set_for & bit(kind) != 0;
         self.activity.sole_deadline().is_some_and(is_set_for)
@@ -124,7 +124,7 @@ impl DeadlineTimer {
         } else {
             snapshot.end.min(self.max_age_at)
         };
-        // Other connections can move the deadline closer without notice.
+        // Other connections can move the deadline closer without waking this connection.
         self.alarm.set_by(if snapshot.may_be_hurried {
             end.min(self.clock.mono().plus(HURRIED_WRITE_TIMEOUT))
         } else {
@@ -150,7 +150,7 @@ impl SignalWaker {
         })
     }
 
-    /// Whether it has not woken a task yet, and would wake this task.
+    /// Whether the waker has not woken a task yet, and would wake this task.
     fn is_quiet(&self, cx: &Context<'_>) -> bool {
         !self.has_woken.load(Ordering::Acquire) && self.connection.will_wake(cx.waker())
     }
@@ -158,7 +158,8 @@ impl SignalWaker {
 
 impl Wake for SignalWaker {
     fn wake(self: Arc<Self>) {
-        // The flag is stored before the task is woken: its next poll must see that the signal has to be polled again.
+        // The flag is stored before the task is woken, so that its next poll sees that the signal has to be polled
+        // again.
         self.has_woken.store(true, Ordering::Release);
         self.connection.wake_by_ref();
     }
@@ -177,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A request may last longer than a connection may be idle.
+    /// The request timeout is longer than the idle timeout.
     const DEADLINES: Deadlines = Deadlines {
         head: Duration::from_secs(10),
         idle: Duration::from_mins(1),

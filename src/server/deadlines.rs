@@ -1,6 +1,6 @@
 //! The deadlines of a connection: the next event that is due, and its time.
 //!
-//! Pure. The state of a connection is in `activity_state`, the timer in `deadline_timer`.
+//! Pure functions. The state of a connection is in `activity_state`, the timer is in `deadline_timer`.
 
 use std::time::Duration;
 
@@ -9,65 +9,68 @@ use scoregate_base::clock::Mono;
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// From the connection to its first request head, PROXY header and TLS handshake included; and from the first
-    /// byte of any later request to the end of its head. On HTTP/2 also for a frame that is not a part of a body.
+    /// Maximum time for a request head. It begins with the connection for the first request, including the PROXY header
+    /// and the TLS handshake, and with the first byte for later requests. On HTTP/2 this is also the maximum time for a
+    /// frame that is not part of a body.
     pub head: Duration,
-    /// Between two requests.
+    /// Maximum time between two requests.
     pub idle: Duration,
-    /// From a request's head to the last byte of its response.
+    /// Maximum time from a request's head to the last byte of its response.
     pub request: Duration,
-    /// Time in which a client must read the minimum number of waiting bytes.
+    /// Time within which a client must read the minimum number of waiting bytes.
     pub write: Duration,
-    /// Maximum connection age; then it is closed after the next response.
+    /// Maximum connection age. After that, the connection is closed after the next response.
     pub age: Duration,
 }
 
-/// Time for which a connection that is to end waits for one more request, so that a request in transit is answered.
+/// Time for which a connection that has to be closed waits for one more request, so that a request in transit is
+/// answered.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// The write timeout of clients without a key while too many responses wait in the whole process, and of surplus connections.
+/// The write timeout of surplus connections, and of clients without a key while too many responses wait in the whole
+/// process.
 pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissedDeadline {
-    /// No complete request head.
+    /// No complete request head arrived.
     Head,
-    /// No bytes arrived since the last request.
+    /// No bytes have arrived since the last request.
     Idle,
-    /// A request was not answered to its last byte.
+    /// The response to a request was not sent completely.
     Request,
-    /// The client read no or too few of the waiting bytes.
+    /// The client read none or too few of the waiting bytes.
     Write,
 }
 
 /// The part of a connection's state that determines its deadlines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionProgress {
-    /// The event it waits for.
+    /// The event that the connection waits for.
     pub(super) phase: ConnectionPhase,
-    /// Since when.
+    /// The start of the phase.
     pub(super) since: Mono,
-    /// Start of the oldest request that is not answered to its last byte.
+    /// Start of the oldest request whose response has not been sent completely.
     pub(super) requested: Option<Mono>,
     /// The time since which the client has read too few of the waiting bytes.
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,
-    /// HTTP/2: since when a request head or a frame is incomplete.
+    /// HTTP/2: when the request head or frame that is still incomplete began.
     pub(super) incomplete: Option<Mono>,
-    /// The time since which the connection is to end.
+    /// When it was decided that the connection has to be closed.
     pub(super) retiring: Option<Mono>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPhase {
-    /// Waits for the first request and everything before it.
+    /// Waits for the first request and everything that precedes it.
     Opening,
     /// A part of a request head has arrived.
     Head,
     /// Waits for the next request.
     Idle,
-    /// HTTP/2: bytes between requests do not indicate heads.
+    /// HTTP/2: bytes between requests are not necessarily heads.
     Streams,
 }
 
@@ -76,9 +79,9 @@ pub(super) enum ConnectionPhase {
 pub(super) struct ActivitySnapshot {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
-    /// The kind of the next deadline, if nothing else is awaited.
+    /// The kind of the next deadline, if no other event is awaited.
     pub(super) sole_deadline: Option<MissedDeadline>,
-    /// `end` may move closer because of other connections.
+    /// Whether other connections may move `end` closer.
     pub(super) may_be_hurried: bool,
     /// The next deadline.
     pub(super) end: Mono,
@@ -119,8 +122,8 @@ impl Deadlines {
             incomplete,
             retiring,
         } = progress;
-        // A connection that is to end, and has no request, gets the time for a request in transit: no more, and no less
-        // because it has been idle.
+        // A connection that has to be closed and has no request gets exactly the time for a request in transit, even if
+        // it has been idle before.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let awaited = phase.awaited(requested.is_some());

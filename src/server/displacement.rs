@@ -1,53 +1,53 @@
-//! Chooses the connection to close for a new one when all slots are taken.
+//! Chooses the connection that is closed for a new one when all slots are taken.
 //!
-//! Pure: computes the rank of a connection from its state. `connection_slots` closes it.
+//! Pure functions that compute the rank of a connection from its state. `connection_slots` closes the connection.
 
 use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-/// Minimum time before a connection is closed because it is idle or slow: a client that has just connected is about to
-/// send a request, and a client that has just received a response may send another.
+/// Minimum time before a connection is closed because it is idle or slow. A client that has just connected is about to
+/// send a request, and a client that has just received a response may send another request.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
-/// A client that has not taken a byte for this time is stalled. The time is short, because new callers wait.
+/// A client that has not read a byte for this time is stalled. The time is short because new callers are waiting.
 const STALLED: Duration = Duration::from_millis(250);
-/// A client that has not taken a byte for this time has stopped reading.
+/// A client that has not read a byte for this time has stopped reading.
 const HUNG: Duration = Duration::from_secs(5);
 
 /// The state of a connection that determines its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DisplacementInput {
-    /// Whether a valid key was presented on it.
+    /// Whether a valid key was sent on the connection.
     pub(super) is_authenticated: bool,
-    /// When it was accepted.
+    /// When the connection was accepted.
     pub(super) opened: Mono,
-    /// The time since which it has no open request.
+    /// The time since which the connection has had no open request.
     pub(super) idle: Option<Mono>,
-    /// When the client last took a byte, if response bytes wait for it.
+    /// When the client last read a byte, if response bytes are waiting.
     pub(super) unread: Option<Mono>,
-    /// Response bytes that the client has taken.
+    /// Response bytes that the client has read.
     pub(super) taken: u64,
 }
 
 /// The reason why a connection may be closed. Connections of the first variant are closed first; within a variant,
-/// connections with the lowest value.
+/// connections with the lowest value are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DisplacementRank {
-    /// No key, and its client has stopped reading.
+    /// No key, and the client has stopped reading.
     Hung(Mono),
     /// No open request.
     Idle(Mono),
-    /// No key, and its client is stalled.
+    /// No key, and the client is stalled.
     Stalled(Mono),
-    /// No key; ranked by its progress in bytes per second.
+    /// No key. Ranked by progress in bytes per second.
     WithoutKey(u64),
-    /// With a key, and its client has stopped reading.
+    /// A key, and the client has stopped reading.
     HungWithKey(Mono),
 }
 
 impl DisplacementInput {
-    /// The ranks of a connection, each with the time from which it applies. A connection with a key that makes progress
-    /// has no rank.
+    /// The ranks of a connection, with the time from which each rank applies. A connection that has a key and makes
+    /// progress has no rank.
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self {
             is_authenticated,
@@ -75,7 +75,7 @@ impl DisplacementInput {
         [hung, idle, stalled, slow].into_iter().flatten()
     }
 
-    /// Bytes taken per second since it was opened.
+    /// Bytes read per second since the connection was opened.
     fn rate(self, now: Mono) -> u64 {
         let millis = u64::try_from(now.since(self.opened).as_millis()).unwrap_or(u64::MAX);
         self.taken.saturating_mul(1_000) / millis.max(1)

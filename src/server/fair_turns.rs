@@ -1,5 +1,6 @@
-//! Waiting work, by network. The blocks that providers give to their customers take turns, and so do the networks of
-//! each block. A block with much waiting work delays only itself, however many smaller networks it has. Pure.
+//! Queues of waiting work, by network. Blocks of the size that providers assign to their customers take turns, and so
+//! do the networks of each block. A block with much waiting work delays only itself, however many smaller networks it
+//! has. No I/O.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -14,10 +15,10 @@ pub(super) struct FairTurns<T> {
     blocks: Rotation<Rotation<VecDeque<T>>>,
 }
 
-/// Queues that take turns. None of them is empty.
+/// Queues that take turns. No queue is empty.
 struct Rotation<Q> {
     queues: HashMap<IpAddr, Q>,
-    /// Their keys in the order of their next turns.
+    /// The keys of the queues, in the order of their next turns.
     order: VecDeque<IpAddr>,
 }
 
@@ -31,7 +32,7 @@ impl<Q> Default for Rotation<Q> {
 }
 
 impl<Q: Default> Rotation<Q> {
-    /// The queue of a key, to which an item is to be added. A new queue has the last turn.
+    /// The queue of a key, for adding an item. A new queue has the last turn.
     fn queue(&mut self, key: IpAddr) -> &mut Q {
         self.queues.entry(key).or_insert_with(|| {
             self.order.push_back(key);
@@ -66,8 +67,8 @@ impl<T> Default for FairTurns<T> {
 }
 
 impl<T> FairTurns<T> {
-    /// Adds work of a network. Returns `false` if `max` items, at least one, are waiting. Items that are no longer
-    /// needed do not count.
+    /// Adds work of a network. Returns `false` if the network already has `max` waiting items (at least one).
+    /// Items that are no longer needed do not count.
     pub(super) fn add(
         &mut self,
         network: IpAddr,
@@ -77,7 +78,7 @@ impl<T> FairTurns<T> {
     ) -> bool {
         let items = self.blocks.queue(block(network)).queue(network);
         if items.len() >= max {
-            // Only a full queue is searched for items that are no longer needed, so adding is cheap otherwise.
+            // Only a full queue is searched for items that are no longer needed, so that adding is usually cheap.
             items.retain(is_needed);
         }
         // A network whose work is no longer needed keeps its turn for the new item.
@@ -98,7 +99,7 @@ impl<T> FairTurns<T> {
     }
 }
 
-/// The block around a network.
+/// The block that contains a network.
 fn block(network: IpAddr) -> IpAddr {
     let length = if network.is_ipv4() {
         IPV4_BLOCK

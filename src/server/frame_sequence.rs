@@ -1,4 +1,4 @@
-//! The position in a sequence of HTTP/2 frames. Pure.
+//! The position in a sequence of HTTP/2 frames. No I/O.
 
 use bytes::BytesMut;
 
@@ -22,7 +22,7 @@ pub(super) struct FrameSequence {
     head: [u8; FRAME_HEAD],
     /// Bytes of the next frame header that have arrived.
     filled: usize,
-    /// Bytes of the request head in the frames that have begun.
+    /// Bytes of the request head, including the rest of the current frame.
     head_bytes: usize,
     is_incomplete: bool,
     last_stream: u32,
@@ -30,7 +30,7 @@ pub(super) struct FrameSequence {
 }
 
 impl FrameSequence {
-    /// The first frame begins after this many other bytes.
+    /// Creates the position before a preface of this length, which the first frame follows.
     pub(super) fn after(preface: usize) -> Self {
         Self {
             rest: preface,
@@ -38,17 +38,17 @@ impl FrameSequence {
         }
     }
 
-    /// Whether a request head, or a frame other than DATA, has partly arrived.
+    /// Whether a request head or a frame other than DATA has arrived only in part.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
 
-    /// The size of the request head that has partly arrived.
+    /// The size of the request head that has arrived only in part.
     pub(super) fn head_bytes(&self) -> usize {
         self.head_bytes
     }
 
-    /// The last stream with a request.
+    /// The highest stream number of a request.
     pub(super) fn last_stream(&self) -> u32 {
         self.last_stream
     }
@@ -58,7 +58,8 @@ impl FrameSequence {
         self.resets
     }
 
-    /// Advances to the end of the first request head. Returns the number of bytes, and whether they end there.
+    /// Advances to the end of the first request head, or of `bytes`. Returns the number of bytes passed, and whether
+    /// they end with a head.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut unread = bytes;
         while !unread.is_empty() {
@@ -70,8 +71,8 @@ impl FrameSequence {
         (bytes.len(), false)
     }
 
-    /// Advances to the end of `bytes`. Returns the frames among them that concern the connection, or open streams up to
-    /// this stream. The first frame header must not have arrived in part before.
+    /// Advances to the end of `bytes`. Returns the frames that concern the connection or open streams up to
+    /// `last_stream`. No part of the first frame header may have arrived earlier.
     pub(super) fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
         let mut kept = BytesMut::new();
         let mut unread = bytes;
@@ -90,7 +91,7 @@ impl FrameSequence {
         kept
     }
 
-    /// Advances over a frame header, or over a payload, as far as they have arrived. Returns the bytes after it.
+    /// Advances over the part of a frame header or payload that has arrived. Returns the bytes after it.
     fn step<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let after = if self.rest > 0 {
             let (payload, after) = bytes.split_at(self.rest.min(bytes.len()));
@@ -118,7 +119,7 @@ impl FrameSequence {
         after
     }
 
-    /// A frame header is complete.
+    /// Handles a complete frame header.
     fn begin_frame(&mut self) {
         let [one, two, three, kind, ..] = self.head;
         self.rest = u32::from_be_bytes([0, one, two, three]) as usize;
@@ -132,7 +133,7 @@ impl FrameSequence {
         }
     }
 
-    /// Whether the frame is a part of a request head.
+    /// Whether the frame is part of a request head.
     fn is_head(&self) -> bool {
         let [_, _, _, kind, ..] = self.head;
         matches!(kind, HEADERS | CONTINUATION)
@@ -163,7 +164,7 @@ mod tests {
         .concat()
     }
 
-    /// A preface, and three requests among other frames; the lengths up to the end of each request.
+    /// A preface, and three requests among other frames. Also the lengths up to the end of each request.
     fn sample() -> (Vec<u8>, [usize; 3]) {
         let mut bytes = b"preface".to_vec();
         let mut ends = [0; 3];

@@ -1,10 +1,10 @@
-//! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, about a millisecond with
-//! RSA.
+//! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, which take about a
+//! millisecond with RSA.
 //!
-//! They have a low priority, so that open connections are served first. Blocks of networks and the networks of each
-//! block take turns ([`FairTurns`]), and each network can have few handshakes waiting. A handshake whose client has
-//! gone is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would use up the
-//! CPU time of all other clients.
+//! The threads have a low priority, so that open connections are served first. Blocks of networks and the networks of
+//! each block take turns ([`FairTurns`]), and few handshakes of each network may wait. A handshake whose client has
+//! disconnected is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would use
+//! up the CPU time of all other clients.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 
 use super::fair_turns::FairTurns;
 
-/// Priority difference of the threads: they get a tenth of the CPU time when serving threads need all of it.
+/// The `nice` value of the threads. They get a tenth of the CPU time if the serving threads need all of it.
 const NICENESS: i32 = 10;
 
-/// The threads. They end when this is dropped.
+/// The handshake threads. They end when this value is dropped.
 pub(super) struct HandshakeThreads {
     queue: Arc<HandshakeQueue>,
     threads: Vec<JoinHandle<()>>,
@@ -28,7 +28,7 @@ pub(super) struct HandshakeThreads {
 
 #[derive(Default)]
 struct HandshakeQueue {
-    // The threads wait outside of the runtime, so the lock blocks. It is never held while a step runs.
+    // The threads wait outside the runtime, so the lock blocks. It is never held while a step runs.
     state: Mutex<HandshakeQueueState>,
     changed: Condvar,
 }
@@ -39,23 +39,23 @@ struct HandshakeQueueState {
     is_closed: bool,
 }
 
-/// The step of one handshake, and whether its client still waits.
+/// A step of a handshake, and whether the client is still waiting.
 struct HandshakeStep {
     run: Box<dyn FnOnce() + Send>,
     client: Weak<()>,
 }
 
-/// The step was not done.
+/// The error for a step that was not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepNotDone {
     /// Too many handshakes from this network are waiting.
     TooManyWaiting,
-    /// A defect.
+    /// The step panicked, which is a defect.
     Panicked,
 }
 
 impl HandshakeThreads {
-    /// Half as many threads as processors.
+    /// Starts half as many threads as there are processors.
     pub(super) fn start() -> io::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self::start_several((processors / 2).max(1))
@@ -77,7 +77,7 @@ impl HandshakeThreads {
     }
 
     /// Runs a step of a handshake when it is the turn of its network, which may have `max_waiting` waiting handshakes.
-    /// The step is skipped if the future is dropped before.
+    /// The step is skipped if the future is dropped before the step begins.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         network: IpAddr,
@@ -109,7 +109,7 @@ impl HandshakeThreads {
 
 impl Drop for HandshakeThreads {
     fn drop(&mut self) {
-        // The flag is set under the lock, so that no thread misses it between its check and its wait.
+        // The flag is set under the lock, so that no thread can miss it between its check and its wait.
         self.queue.state.lock().is_closed = true;
         self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
@@ -133,14 +133,14 @@ impl HandshakeQueue {
             tracing::warn!(%error, "could not lower the priority of the TLS handshake threads");
         }
         while let Some(step) = self.next() {
-            // A panic must not end the thread: the handshakes in the queue need it.
+            // A panic must not end the thread, because the handshakes in the queue need it.
             if catch_unwind(AssertUnwindSafe(step.run)).is_err() {
                 tracing::error!("a TLS handshake panicked");
             }
         }
     }
 
-    /// Waits for the next step. `None` at the end.
+    /// Waits for the next step. Returns `None` when the queue is closed.
     fn next(&self) -> Option<HandshakeStep> {
         let mut state = self.state.lock();
         loop {
@@ -178,7 +178,7 @@ mod tests {
             notify.send(()).unwrap();
             assert!(released.recv().is_err());
         };
-        // The step has begun, so it ends even if its client has gone.
+        // The step has begun, so it is completed even if its client has disconnected.
         let mut step = Box::pin(threads.run(address(0), 1, waits));
         assert!(step.as_mut().now_or_never().is_none());
         begun.recv().unwrap();

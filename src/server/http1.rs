@@ -29,19 +29,19 @@ use super::deadlines::MissedDeadline;
 use super::head_scanner::{HeadLimit, HeadScanner};
 use super::stream::ReadAhead;
 
-/// Buffer size of the codec: more than the largest head that the scanner passes on, so that requests that are too large
-/// get the API's error. The codec accepts 100 header fields, which is above the gateway's limit too; any other number
-/// would make it allocate for each request.
+/// Buffer size of the codec. It is larger than the largest head that the scanner passes on, so that requests that are
+/// too large get the API's error response. The codec accepts 100 header fields, which is also above the gateway's
+/// limit. With any other number the codec would allocate memory for each request.
 const CODEC_HEAD_BYTES: usize = 32_768;
 
-/// Limits of the codec for larger heads. Heads above these limits get a 431 without a body.
+/// Limits of the codec for larger heads. Heads that exceed these limits get a 431 without a body.
 const LARGE_HEAD_BYTES: usize = 65_536;
 const LARGE_HEAD_FIELDS: usize = 256;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// Maximum time and number of bytes that are read from a client that was refused while it was sending. Closing
-/// immediately would reset the connection and discard the response.
+/// Maximum time and number of bytes for reading from a client that was refused while it was sending. Closing the
+/// connection immediately would reset it and discard the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 256 * 1_024;
 
@@ -59,7 +59,7 @@ where
     let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
-        // This is decided before the codec reads on.
+        // This is decided before the codec continues to read.
         let may_continue = !request.body().is_end_stream()
             && limit.body_follows(context.size_before_next(&request));
         let connection = BodyConnection {
@@ -131,8 +131,8 @@ async fn answer(
     Ok(response)
 }
 
-/// Serves a stream by the usual codec. Another codec reads a head that is too large for it. Such a head is the last on
-/// its connection, so that its memory is limited and needed only here.
+/// Serves a stream with the usual codec. If a head is too large for it, another codec reads the head. Such a request is
+/// the last on its connection, so the larger buffer is needed only here.
 async fn serve_heads<S, V>(
     stream: &mut S,
     limit: &HeadLimit,
@@ -149,12 +149,12 @@ where
     let ended = poll_fn(|cx| {
         let mut polled = Pin::new(&mut connection).poll(cx);
         if polled.is_pending() && !limit.is_usual() && !activity.is_blocked() {
-            // Responses to earlier requests are sent before.
+            // Responses to earlier requests have been sent.
             if limit.is_exceeded() {
                 return Poll::Ready(None);
             }
-            // By its next poll the codec knows that the rest of a body is not read. It would wait for it behind the tasks of
-            // thousands of other connections, with all of its memory.
+            // In the next poll the codec learns that the rest of a body is not read. Otherwise it would keep its memory
+            // until the tasks of thousands of other connections have run.
             polled = Pin::new(&mut connection).poll(cx);
         }
         polled.map(Some)
@@ -169,7 +169,7 @@ where
     let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
     let mut codec = codec(LARGE_HEAD_BYTES);
-    // A head that is large only because of spaces around its values is not refused.
+    // A head that is large only because of spaces around the values is not refused.
     codec
         .max_header_size(LARGE_HEAD_BYTES)
         .max_headers(max_fields)
@@ -184,8 +184,8 @@ fn codec(max_head: usize) -> http1::Builder {
     codec
 }
 
-/// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
-/// before the client has read it.
+/// Called after the last response. Closes the gateway's side of the connection and reads the bytes in transit, so that
+/// no reset discards the response before the client has read it.
 pub(super) async fn drain(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     context: &ConnectionContext,
@@ -202,7 +202,8 @@ pub(super) async fn drain(
     tracing::trace!(?drained, "input of a refused client was discarded");
 }
 
-/// Reads and discards this many bytes. Its buffer is on the stack, because thousands of clients may be drained concurrently.
+/// Reads and discards this many bytes. The buffer is on the stack, because thousands of clients may be drained
+/// concurrently.
 fn discard(
     mut stream: Pin<&mut impl AsyncRead>,
     left: &mut usize,
@@ -222,7 +223,7 @@ fn discard(
     Poll::Ready(Ok(()))
 }
 
-/// Closes our side of a connection.
+/// Closes the gateway's side of a connection.
 async fn shut_down(mut stream: impl AsyncWrite + Unpin, context: &ConnectionContext) {
     let closed = context.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
     tracing::trace!(?closed, "connection closed");

@@ -1,4 +1,4 @@
-//! HTTP/2, with small windows and a limited number of streams, so that one client cannot take resources from others.
+//! HTTP/2 with small windows and a limited number of streams, so that one client cannot use the resources of others.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -35,16 +35,16 @@ use super::unsent::StreamRefusal;
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Requests have no bodies, so the smallest initial windows suffice.
+/// Most requests have no body, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
-/// Larger heads than the gateway accepts get its error response: up to 64 KiB in 256 fields, each of which counts 32
-/// bytes more (RFC 9113, 6.5.2). The codec refuses larger heads with its own 431.
+/// Heads that are larger than the gateway accepts get the gateway's error response, up to 64 KiB in 256 fields. Each
+/// field counts 32 additional bytes (RFC 9113, 6.5.2). The codec refuses larger heads with its own 431.
 const HEAD_BYTES: u32 = 65_536 + 256 * 32;
-/// Maximum number of streams reset by the client before they were processed; more are an attack, and close the
-/// connection.
+/// Maximum number of streams that the client resets before they are processed. More resets are treated as an attack and
+/// close the connection.
 const RESETS: usize = 20;
-/// Maximum number of streams reset by us for errors of the client; likewise.
+/// Maximum number of streams that the gateway resets because of errors of the client. More resets close the connection.
 const ERRORS: usize = 100;
 /// Maximum number of response bytes in the codec. Bodies are shared with the cache, so this limits writes, not
 /// memory.
@@ -71,7 +71,7 @@ where
     end
 }
 
-/// Serves requests until the stream ends, or until all are answered if the connection is closed for one of them.
+/// Serves requests until the stream ends, or until all requests are answered if one of them closes the connection.
 async fn serve_requests<S>(
     stream: &mut S,
     peer: Peer,
@@ -90,8 +90,8 @@ where
         Arc::clone(activity),
         Arc::clone(&context.large_heads),
     );
-    // Streams share one reference to the state of their connection: reference counts of shared state would move between
-    // the caches of processors.
+    // Streams share one reference to the state of their connection. Otherwise the reference counts of shared state
+    // would move between processor caches.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
         respond(activity.open_stream(), Arc::clone(&context), request, peer)
@@ -102,7 +102,7 @@ where
     loop {
         let signal = tokio::select! {
             biased;
-            // The codec is polled first: its progress may have moved the deadline that is checked next.
+            // The codec is polled first, because its progress may move the deadline that is checked next.
             ended = poll_fn(|cx| {
                 activity.count_poll();
                 let polled = connection.as_mut().poll(cx);
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Whether a connection gets a GOAWAY, so that requests in transit are answered.
+/// Whether a signal sends a GOAWAY first, so that requests in transit are answered.
 fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
     match signal {
         ConnectionSignal::Retire => true,
@@ -140,8 +140,8 @@ fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
     }
 }
 
-/// The memory of a codec, which is counted until its client is served. Connections that are never served would otherwise
-/// fill the memory with codecs.
+/// The memory of a codec, which is counted until the client is served. Otherwise the codecs of connections that are
+/// never served could use up the memory.
 struct CodecMemory {
     share: Option<Share>,
     /// Notified when the share is displaced, and when it is released.
@@ -149,7 +149,7 @@ struct CodecMemory {
 }
 
 impl CodecMemory {
-    /// `None` if the memory for codecs is used up.
+    /// Returns `None` if the memory for codecs is used up.
     fn take(
         peer: Peer,
         activity: &ConnectionActivity,
@@ -199,7 +199,7 @@ async fn respond(
     let Ok(mut guard) = opened else {
         return Err(h2::Reason::REFUSED_STREAM.into());
     };
-    // The future is boxed, so that a response that waits for its client does not keep all of it in memory.
+    // The future is boxed, so that its memory is released while the response waits for its client.
     let response = Box::pin(answer(&context, request, peer, &mut guard)).await;
     guard.response_complete(!response.body().is_end_stream());
     Ok(response.map(|body| ResponseBody::new(body, guard)))
@@ -222,20 +222,21 @@ async fn answer(
             trust: activity.trust(),
             may_continue: true,
         };
-        // Until then the frames of the body stay in the socket: the codec would keep them in memory.
+        // Until the service waits for the body, its frames stay in the socket, because the codec would keep them in
+        // memory.
         let before_waiting = &mut |most| stream.await_body(most);
         service
             .answer(context, &head, body, connection, before_waiting)
             .await
     } else {
-        // A guard is not used here, because it would occupy one of the few places of its thread while the request
-        // waits.
+        // An `ArcSwap` guard is not used here, because it would occupy one of the few slots of its thread while the
+        // request waits.
         let gateway = context.gateway.load_full();
         gateway
             .handle(&head, has_body, peer, stream.activity().trust())
             .await
     };
-    // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
+    // A `Connection` header is not allowed on HTTP/2, so the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
         stream.activity().end_when_answered();
     }

@@ -1,4 +1,4 @@
-//! Accepts connections until shutdown, then lets open connections finish.
+//! Accepts connections until shutdown, and then waits for open connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,16 +31,17 @@ use super::connection_end::ConnectionEnd;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::unsent::UnsentResponses;
 
-/// Size of a connection's send buffer in the kernel: several of the largest responses.
+/// Size of a connection's send buffer in the kernel, enough for several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
-/// The kernel accepts more bytes only below this number of unsent bytes, so almost all progress of a client is visible.
+/// The kernel accepts more bytes only if fewer than this number are unsent, so almost all progress of a client is
+/// visible.
 const UNSENT_BYTES: u32 = 4 * 1_024;
 
-/// Maximum number of heads above the gateway's limit that are read concurrently, up to 64 KiB each. Others get their 431
-/// without a body.
+/// Maximum number of heads in excess of the gateway's limit, up to 64 KiB each, that are read concurrently. Further
+/// ones get a 431 without a body.
 const LARGE_HEADS: usize = 64;
-/// Maximum number of refused clients whose input is discarded, so that they get their response. Each keeps its connection, of
-/// about 10 kB, for up to 2 s; others may miss the response.
+/// Maximum number of refused clients whose input is read and discarded, so that they receive their response. Each of
+/// them keeps its connection, which needs about 10 kB, for up to 2 s. Further clients may not receive the response.
 const DRAINS: usize = 256;
 
 /// Settings of the public port.
@@ -50,17 +51,18 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Maximum number of connections per address.
     pub max_per_address: usize,
-    /// Maximum number of connections per application, unless it may send more requests per minute.
+    /// Maximum number of connections per application, unless its limit of requests per minute is higher.
     pub max_per_application: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
-    /// Time for which a shutdown still accepts connections, so that a load balancer can select other servers.
+    /// Time for which connections are still accepted during a shutdown, so that a load balancer can select other
+    /// servers.
     pub shutdown_delay: Duration,
-    /// Time in which open connections must finish at shutdown.
+    /// Time within which open connections must finish during a shutdown.
     pub shutdown_timeout: Duration,
 }
 
-/// The current settings, which can change at run time.
+/// The current settings, which can be changed at run time.
 pub struct LiveServerConfig {
     config: ArcSwap<ServerConfig>,
     slots: Arc<ConnectionSlots>,
@@ -106,9 +108,9 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     } else {
         TcpSocket::new_v6()?
     };
-    // As in the standard library: allows binding while old connections are in TIME_WAIT.
+    // As in the standard library, this allows binding while old connections are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
-    // Connections inherit this, which limits the kernel memory for a client that does not read.
+    // Connections inherit this size, which limits the kernel memory for a client that does not read.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     Ok(PublicPort {
@@ -118,7 +120,8 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
 }
 
 impl PublicPort {
-    /// A socket opened and held by a service manager: connections that we do not accept wait for the next process.
+    /// Uses a socket that a service manager opened and holds. Connections that this process does not accept wait for
+    /// the next process.
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         SockRef::from(&socket).set_send_buffer_size(SEND_BUFFER as usize)?;
@@ -128,14 +131,14 @@ impl PublicPort {
         })
     }
 
-    /// The address it listens on.
+    /// The address that the socket listens on.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 }
 
 impl Server {
-    /// A server that answers through `gateway`.
+    /// Creates a server that answers requests through `gateway`.
     pub fn new(
         port: PublicPort,
         gateway: Arc<ArcSwap<Gateway>>,
@@ -152,7 +155,8 @@ impl Server {
             slots,
             applications,
         });
-        // The process has one limit: the memory for large heads must not grow with the number of connections.
+        // The limit applies to the whole process, so that the memory for large heads does not grow with the number of
+        // connections.
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let site = None;
         let leaks = None;
@@ -180,14 +184,14 @@ impl Server {
         Self { port, shared }
     }
 
-    /// Answers the paths of accounts through `site`.
+    /// Serves the account pages through `site`.
     #[must_use]
     pub fn with_site(mut self, site: Option<Arc<Site>>) -> Self {
         self.shared.context.site = site;
         self
     }
 
-    /// Answers language models through `mcp`.
+    /// Serves requests of language models through `mcp`.
     #[must_use]
     pub fn with_mcp(mut self, mcp: Option<Arc<McpService>>) -> Self {
         self.shared.context.mcp = mcp;
@@ -201,13 +205,13 @@ impl Server {
         self
     }
 
-    /// The settings, to be changed at run time.
+    /// A handle for changing the settings at run time.
     pub fn live_config(&self) -> Arc<LiveServerConfig> {
         Arc::clone(&self.shared.live_config)
     }
 
-    /// Serves until `stop`, then stops accepting and waits for open connections, up to the shutdown timeout. Returns
-    /// whether all of them finished.
+    /// Serves until `stop`, then stops accepting connections and waits for open ones, up to the shutdown timeout.
+    /// Returns whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
         let port = self.port;
         let shared = Arc::new(self.shared);
@@ -219,20 +223,20 @@ impl Server {
         };
         while let Some((stream, peer)) = stop.run_until_cancelled(accept_next(clock, accept)).await
         {
-            // Others wait in the kernel's queue.
+            // Other connections wait in the kernel's queue.
             stop.run_until_cancelled(shared.live_config.slots.wait_for_slot(clock))
                 .await;
             shared.open(stream, peer);
         }
         shared.live_config.slots.end();
-        // Clients in the kernel's queue have no other server if the socket is closed with this process.
+        // If the socket is closed with this process, no other server can accept the clients in the kernel's queue.
         while !port.is_inherited
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
         {
             shared.open(stream, peer);
         }
         drop(port);
-        // The wait below ends only for a closed tracker.
+        // The wait below ends only if the tracker is closed.
         shared.context.tasks.close();
         let timeout = shared.live_config.config.load().shutdown_timeout;
         clock
@@ -244,7 +248,8 @@ impl Server {
 
 impl ServerShared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        // Otherwise the kernel reports progress of a slow client only when a third of its send buffer is free.
+        // Without this option, the kernel reports progress of a slow client only when a third of the send buffer is
+        // free.
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
@@ -255,7 +260,7 @@ impl ServerShared {
             unsent,
             applications,
         ));
-        // The slot is taken here and not in the task, so that the next search for a slot counts this connection.
+        // The slot is taken here and not in the task, so that this connection is counted in the next search for a slot.
         let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
         self.context
@@ -271,7 +276,7 @@ impl ServerShared {
         mut slot: ConnectionSlot,
     ) {
         self.open.increment(1.0);
-        // The settings are kept as long as the connection, so its timeouts do not change.
+        // The connection keeps its settings, so its timeouts do not change.
         let config = self.live_config.config.load_full();
         let peer = Peer {
             address: peer.ip(),

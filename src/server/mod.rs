@@ -1,4 +1,4 @@
-//! The public port: accepts connections and serves HTTP on them. Requests are answered by `gateway`.
+//! The public port: accepts connections and serves HTTP. `gateway` answers the requests.
 
 mod activity;
 mod application_connections;
@@ -29,7 +29,7 @@ pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
 pub use deadlines::Deadlines;
 pub use listener::{LiveServerConfig, PublicPort, Server, ServerConfig, bind};
-/// For the fuzz targets in `tests/fuzz/` only.
+/// Only for the fuzz targets in `tests/fuzz/`.
 #[doc(hidden)]
 pub use proxy_header::{Reading, read as read_proxy_header};
 pub use tls::{TlsError, TlsTermination};

@@ -1,11 +1,12 @@
-//! Passes HTTP/2 frames on, with few requests at a time until a request of a paid tier was admitted: one request
-//! without a valid key, several with a key.
+//! Passes on HTTP/2 frames. Until a request of a paid tier has been admitted, only a few requests are passed on at a
+//! time: one without a valid key, several with a key.
 //!
-//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives. A few at
-//! a time, a request is answered or refused before further ones are read, so such a connection needs little memory however
-//! many requests it sends. After too many refusals the codec gets no further request: later requests have greater numbers
-//! than the last stream of its GOAWAY, so the client may repeat them. A head must be complete in time, and a large one needs
-//! a permit. The limits are in `client_limits`; `connection_activity` decides which requests are refused.
+//! The codec allocates memory for all streams that arrive together, and keeps the memory for the lifetime of the
+//! connection. With pacing, requests are answered or refused before more are read, so such a connection needs little
+//! memory however many requests it sends. After too many refusals the codec gets no more requests. Their stream numbers
+//! are higher than the last stream of the GOAWAY, so the client may repeat them. A head must be complete in time, and a
+//! large head needs a permit. The limits are in `client_limits`; `connection_activity` decides which requests are
+//! refused.
 
 use std::io;
 use std::pin::Pin;
@@ -21,10 +22,11 @@ use super::client_limits::LARGE_HEAD;
 use super::frame_sequence::FrameSequence;
 use super::stream::{FilteredIo, ReadFilter};
 
-/// Bytes that are read together while requests are paced. Bytes after a head are kept until its response is complete.
+/// Maximum number of bytes that are read in one call while requests are paced. Bytes after a head are kept until its
+/// response is complete.
 const PACED_BYTES: usize = 1_024;
-/// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
-/// processed them; here each is processed first.
+/// Maximum number of resets by a client whose requests are paced. The codec counts only streams that are reset before
+/// it has processed them, and a paced request is always processed first.
 const MAX_RESETS: usize = 100;
 
 pub(super) struct RequestPacer {
@@ -34,16 +36,16 @@ pub(super) struct RequestPacer {
     permit: Option<OwnedSemaphorePermit>,
     frames: FrameSequence,
     is_incomplete: bool,
-    /// Bytes read and not yet passed to the codec.
+    /// Bytes that have been read but not yet passed to the codec.
     pending: BytesMut,
-    /// The codec poll in which a request was passed on that must be answered first.
+    /// The number of the codec poll in which the last request was passed on.
     passed_on: Option<usize>,
-    /// The codec gets no requests after the one on this stream.
+    /// The codec gets no requests on streams after this one.
     last_stream: Option<u32>,
 }
 
 impl RequestPacer {
-    /// A stream that begins with a preface of this length.
+    /// Creates a paced stream that begins with a preface of this length.
     pub(super) fn stream<S>(
         stream: S,
         preface: usize,
@@ -63,7 +65,7 @@ impl RequestPacer {
         FilteredIo::new(stream, pacer)
     }
 
-    /// The number of bytes up to the end of the next head, which are passed on.
+    /// Returns how many bytes are passed on: up to the end of the next head.
     fn pass_on(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.activity.reads_freely() {
             self.passed_on = None;
@@ -86,7 +88,7 @@ impl RequestPacer {
         if !is_large {
             self.permit = None;
         } else if self.permit.is_none() {
-            // The permit is not awaited: waiting heads would use the memory that the permits limit.
+            // The permit is not awaited, because waiting heads would use the memory that the permits limit.
             let permit = Arc::clone(&self.large_heads).try_acquire_owned();
             self.permit =
                 Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
@@ -125,7 +127,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads a few bytes, so that few bytes have to be kept.
+    /// Reads only a few bytes, so that only a few have to be kept.
     fn poll_paced(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
@@ -143,7 +145,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on only frames that concern the connection and its open streams, up to this stream.
+    /// Passes on only frames that concern the connection or open streams up to `last_stream`.
     fn poll_open_streams(
         &mut self,
         last_stream: u32,
@@ -156,7 +158,7 @@ impl RequestPacer {
             ready!(stream.as_mut().poll_read(cx, buffer))?;
             let read = buffer.filled().get(begin..).unwrap_or_default();
             if read.is_empty() {
-                return Poll::Ready(Ok(())); // the end
+                return Poll::Ready(Ok(())); // end of the stream
             }
             self.pending = self.frames.without_streams_after(last_stream, read);
             buffer.set_filled(begin);
@@ -179,10 +181,10 @@ impl ReadFilter for RequestPacer {
             return self.poll_open_streams(last_stream, stream, cx, buffer);
         }
         if self.passed_on == Some(self.activity.polls()) {
-            cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
+            cx.waker().wake_by_ref(); // only the next poll shows whether this was a request
             return Poll::Pending;
         }
-        // A head has just ended, so the first byte that is left out begins a frame.
+        // A head has just ended, so the first byte that is not passed on begins a frame.
         if self.passed_on.is_some() && self.activity.takes_no_more() {
             let last_stream = *self.last_stream.insert(self.frames.last_stream());
             let unread = std::mem::take(&mut self.pending);
@@ -193,7 +195,7 @@ impl ReadFilter for RequestPacer {
             && !self.activity.reads_freely()
             && !self.activity.may_read_head()
         {
-            return Poll::Pending; // the response wakes the connection to be sent; so does a higher trust
+            return Poll::Pending; // the response or a higher trust level wakes the connection
         }
         if self.frames.resets() > MAX_RESETS {
             return Poll::Ready(Err(io::Error::other(
@@ -231,7 +233,7 @@ mod tests {
         .concat()
     }
 
-    /// A preface, and three requests among other frames; the lengths up to the end of each request.
+    /// A preface, and three requests among other frames. Also the lengths up to the end of each request.
     fn sample() -> (Vec<u8>, [usize; 3]) {
         let mut bytes = b"preface".to_vec();
         let mut ends = [0; 3];

@@ -1,5 +1,6 @@
-//! The body of an HTTP/2 response, which records every byte sent. The codec takes a whole body and sends as much as the
-//! client's windows allow. Bytes count as sent when the codec advances over them, not when it takes the body.
+//! The body of an HTTP/2 response, which records every byte that is sent. The codec takes the whole body and sends as
+//! much as the client's windows allow. Bytes count as sent when the codec advances over them, not when it takes the
+//! body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,13 +12,13 @@ use http_body_util::Full;
 
 use super::activity::StreamGuard;
 
-/// The body. Its request is over when its last byte was sent.
+/// The body of a response. The request ends when the last byte has been sent.
 pub(super) struct ResponseBody {
     body: Full<Bytes>,
     guard: Option<StreamGuard>,
 }
 
-/// Bytes of the body in the codec, shared with the cache.
+/// The bytes of the body in the codec, shared with the cache.
 pub(super) struct BodyBytes {
     bytes: Bytes,
     guard: Option<StreamGuard>,
@@ -72,7 +73,7 @@ impl Buf for BodyBytes {
             guard.sent(count);
         }
         if self.bytes.is_empty() {
-            // The codec may keep an empty buffer until it sends the next one.
+            // The codec may keep an empty buffer until it sends the next buffer.
             (self.bytes, self.guard) = (Bytes::new(), None);
         }
     }

@@ -1,6 +1,6 @@
-//! TLS 1.2 and 1.3 on the public port: certificate by server name, session resumption. Certificates can be replaced at
-//! run time, for new connections. `certificates` reads the files. `handshake_threads` runs the expensive part of a
-//! handshake.
+//! TLS 1.2 and 1.3 on the public port, with certificates selected by server name, and session resumption. Certificates
+//! for new connections can be replaced at run time. `certificates` reads the files. `handshake_threads` runs the
+//! expensive part of a handshake.
 
 use std::fmt;
 use std::io;
@@ -23,10 +23,10 @@ use super::stream::{FilteredIo, ReadAhead, TimedIo};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
-/// Bytes read at a time during a handshake: more than most messages of clients.
+/// Bytes read in one call during a handshake. Most messages of clients are shorter.
 const READ: usize = 4_096;
 
-/// A connection below TLS.
+/// The stream below TLS.
 pub(super) type TlsInput = FilteredIo<TimedIo, ReadAhead>;
 
 /// Accepts TLS connections.
@@ -40,17 +40,17 @@ pub struct TlsTermination {
 #[derive(Debug)]
 struct CurrentTls(ArcSwap<Certificates>);
 
-/// TLS cannot be set up.
+/// The error if TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up: {0}")]
 pub enum TlsError {
-    /// By the library.
+    /// An error of the TLS library.
     Library(#[from] rustls::Error),
-    /// No thread can be started.
+    /// No handshake thread can be started.
     Thread(#[from] io::Error),
 }
 
-/// A handshake did not succeed.
+/// The error of a handshake.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HandshakeFailure {
     #[error("too many handshakes from this network are waiting")]
@@ -60,7 +60,7 @@ pub(super) enum HandshakeFailure {
 }
 
 impl TlsTermination {
-    /// With these certificates.
+    /// Sets up TLS with these certificates.
     pub fn new(certificates: Certificates) -> Result<Self, TlsError> {
         let current = Arc::new(CurrentTls(ArcSwap::from_pointee(certificates)));
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
@@ -70,7 +70,7 @@ impl TlsTermination {
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        // Tickets are stateless, so resumption uses no memory here. Their key rotates every few hours.
+        // Tickets are stateless, so resumption uses no memory on the server. The ticket key rotates every few hours.
         config.ticketer = ring::Ticketer::new()?;
         let threads = Arc::new(HandshakeThreads::start()?);
         Ok(Self {
@@ -80,7 +80,7 @@ impl TlsTermination {
         })
     }
 
-    /// Replaces the certificates for new connections. Returns whether they are others.
+    /// Replaces the certificates for new connections. Returns whether they differ from the previous ones.
     pub fn renew(&self, certificates: Certificates) -> bool {
         let fingerprint = certificates.fingerprint;
         let before = self.current.0.swap(Arc::new(certificates));
@@ -94,7 +94,7 @@ impl TlsTermination {
 
     /// Performs the handshake with a client of this network, which may have `max_waiting` waiting handshakes. Ends
     /// early if the client disconnects before the signature is made. The stream is boxed, because each future that it
-    /// passes through reserves space for it, with or without TLS.
+    /// passes through reserves space for it, even without TLS.
     pub(super) async fn open(
         &self,
         mut stream: TlsInput,
@@ -125,7 +125,7 @@ impl TlsTermination {
                 StepNotDone::Panicked => io::Error::other("the handshake panicked").into(),
             })?;
             session = advanced;
-            // After an error it has an alert for the client.
+            // After an error, the session contains an alert for the client.
             let sent = send(&mut session, &mut stream).await;
             result?;
             sent?;
@@ -135,8 +135,8 @@ impl TlsTermination {
     }
 }
 
-/// Whether the step that handled the client's last `ClientHello` made the signature. With TLS 1.3 the answer to the
-/// first `ClientHello` may be a request for another.
+/// Whether the step that handled the client's last `ClientHello` made the signature. With TLS 1.3, the answer to the
+/// first `ClientHello` may be a request for another one.
 fn is_signed(session: &ServerConnection) -> bool {
     match session.protocol_version() {
         Some(ProtocolVersion::TLSv1_3) => session.negotiated_key_exchange_group().is_some(),
@@ -153,7 +153,7 @@ fn advance(session: &mut ServerConnection, mut received: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Sends the bytes of the session for the client.
+/// Sends the bytes that the session has for the client.
 async fn send(session: &mut ServerConnection, stream: &mut TlsInput) -> io::Result<()> {
     let mut bytes = Vec::new();
     while session.wants_write() {
@@ -229,7 +229,7 @@ mod tests {
             .unwrap()
             .write_tls(&mut hello)
             .unwrap();
-        // The extension `key_share`, its length, and the length of its list of one share.
+        // The extension `key_share`, its length, and the length of its list, which has one share.
         let begin = [[0, 51, 0, 38, 0, 36], [X25519[0], X25519[1], 0, 32, 0, 0]].concat();
         let at = hello
             .windows(10)

@@ -1,6 +1,6 @@
-//! Measures how fast a client reads: the time since which bytes wait for it, and whether it takes enough of them.
-//! Counts the responses that wait in the whole process. A client must take [`MIN_BYTES`] bytes within each write
-//! timeout, so occasional single bytes are not enough.
+//! Measures how fast a client reads: how long bytes have been waiting, and whether the client reads enough of them.
+//! Counts the waiting responses of the whole process. A client must read [`MIN_BYTES`] within each write timeout, so
+//! occasional single bytes are not enough.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,26 +12,26 @@ use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metri
 
 use super::client_limits::ClientLimits;
 
-/// Bytes that a client must take within the write timeout: about 400 B/s with the default of 20 s, a tenth of a slow
-/// mobile link.
+/// Bytes that a client must read within the write timeout. With the default of 20 s this is about 400 B/s, a tenth of a
+/// slow mobile link.
 pub(super) const MIN_BYTES: usize = 8 * 1_024;
 
-/// Response bytes that wait for a client, on the socket or for an HTTP/2 window.
+/// Response bytes that wait for a client: for the socket or for an HTTP/2 window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnsentBytes(Option<OpenResponse>);
 
 #[derive(Clone, Copy, Debug)]
 struct OpenResponse {
-    /// Start of the current time allowance.
+    /// Start of the current timeout.
     since: Mono,
-    /// When the client last took bytes.
+    /// When the client last read bytes.
     last: Mono,
-    /// Bytes taken since `since`.
+    /// Bytes read since `since`.
     taken: usize,
 }
 
 impl UnsentBytes {
-    /// Records that bytes begin to wait. Changes nothing if bytes already wait.
+    /// Records that bytes begin to wait. Has no effect if bytes already wait.
     pub(super) fn begin(&mut self, now: Mono) {
         self.0.get_or_insert(OpenResponse {
             since: now,
@@ -40,12 +40,12 @@ impl UnsentBytes {
         });
     }
 
-    /// Records that no bytes wait any more.
+    /// Records that bytes no longer wait.
     pub(super) fn end(&mut self) {
         self.0 = None;
     }
 
-    /// Records that the client took bytes. The clock is read only if bytes wait.
+    /// Records that the client read bytes. The clock is read only if bytes wait.
     pub(super) fn taken(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
         let Some(open) = &mut self.0 else { return };
         open.last = now();
@@ -55,12 +55,12 @@ impl UnsentBytes {
         }
     }
 
-    /// The time since which the client has taken less than [`MIN_BYTES`].
+    /// The time since which the client has read fewer than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }
 
-    /// When the client last took a byte, or when bytes began to wait.
+    /// When the client last read a byte, or when bytes began to wait.
     pub(super) fn last_byte(&self) -> Option<Mono> {
         self.0.map(|open| open.last)
     }
@@ -73,11 +73,11 @@ pub(super) struct UnsentResponses {
     refused: MetricFamily<Counter, StreamRefusal>,
 }
 
-/// An unsent response; dropped when it is sent.
+/// An unsent response. Dropped when the response has been sent.
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
 metric_label! {
-    /// The limit for which an HTTP/2 request was refused.
+    /// The limit that caused an HTTP/2 request to be refused.
     pub(super) enum StreamRefusal: "scope" {
         /// Pending responses of the connection.
         Connection = "connection",
@@ -101,7 +101,7 @@ impl UnsentResponses {
 
     /// Whether a client with these limits must read within the short timeout.
     pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
-        // The limits have wide margins, so a slightly outdated count does no harm.
+        // The limits have wide margins, so a slightly outdated count is harmless.
         self.count.load(Ordering::Relaxed) >= limits.hurried_from
     }
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(
             unsent.take(&limits, 0),
             Ok(()),
-            "the first one of a connection"
+            "the first response of a connection"
         );
         assert_eq!(
             unsent.take(&limits, limits.pending),

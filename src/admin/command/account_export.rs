@@ -1,4 +1,4 @@
-//! Everything that is stored about an account.
+//! Exports everything that is stored about an account.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,11 @@ use crate::admin::view::ApplicationView;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{AuditQuery, AuditRecord};
 
-/// Audit records of an account, and of each of its applications.
+/// Maximum number of exported audit records of an account, and of each of its applications.
 const RECORDS: usize = 1_000;
 
-/// The account, its webhooks without secrets, the applications, and the requests, the evidence of use and the newest audit records of each.
+/// The account, its webhooks without secrets, and its applications, each with its requests, evidence of use and newest
+/// audit records.
 pub(super) async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
     let Administration {
         registrar, reports, ..

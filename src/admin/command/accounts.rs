@@ -126,7 +126,7 @@ pub struct OwnerLetter {
     #[arg(long, value_name = "TEXT")]
     subject: String,
     /// File with the plain text, up to 4,000 characters; - for standard input.
-    // In a request it is the text itself: the command line reads the file.
+    // In a request this is the text itself, because the command line reads the file.
     #[arg(long, value_name = "FILE|-")]
     pub message: String,
     /// The owners of these applications.

@@ -1,4 +1,4 @@
-//! All commands by their groups.
+//! All commands, by group.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::admin::administration::Administration;
 use crate::admin::command_problem::CommandResult;
 use scoregate_base::secret::Secret;
 
-/// A command, by its group.
+/// A command, by group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminCommand {
@@ -20,7 +20,7 @@ pub enum AdminCommand {
     Keys(KeysCommand),
     /// A command on accounts of owners.
     Accounts(AccountsCommand),
-    /// A command on the gateways on the store.
+    /// A command on the gateways that use the store.
     Nodes(NodesCommand),
     /// A command on applications whose use looks like misuse.
     Suspects(SuspectsCommand),
@@ -31,7 +31,7 @@ pub enum AdminCommand {
 }
 
 impl AdminCommand {
-    /// Takes the key that it creates. Returns whether the command creates, rotates or changes a tier.
+    /// Sets the key that the command creates. Returns whether the command creates or rotates a key, or changes a tier.
     pub(in crate::admin) fn take_key(&mut self, key: &Secret) -> bool {
         match self {
             Self::Keys(
@@ -50,7 +50,7 @@ impl AdminCommand {
         true
     }
 
-    /// Performs the command, recorded in the audit trail under `actor`.
+    /// Performs the command, and records it in the audit trail under `actor`.
     pub async fn perform(self, administration: &Administration, actor: &str) -> CommandResult {
         let reports = &administration.reports;
         match self {

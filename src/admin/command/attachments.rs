@@ -1,4 +1,4 @@
-//! Commands that give applications to owners by their addresses: `scoregate keys attach`.
+//! Commands that attach applications to owners by email address: `scoregate keys attach`.
 
 use clap::{ArgGroup, Args};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use crate::site::{EmailAddress, MailDomains};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::StoredApplication;
 
-/// Maximum number of applications read in one step.
+/// Maximum number of applications that are read in one step.
 const PAGE: usize = 1_000;
 
-/// The owner of an application, or of all whose contact is an address.
+/// The new owner of an application, or of all applications whose contact is an email address.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(group = ArgGroup::new("applications").required(true))]
 #[serde(deny_unknown_fields)]
@@ -52,7 +52,7 @@ impl OwnerAttachment {
     }
 }
 
-/// An address with its mailbox. Its domain is not checked: an operator chose it.
+/// An address with its mailbox. The domain is not checked, because an operator chose the address.
 pub(super) fn owner_address(email: &str, moves: bool) -> CommandResult<OwnerAddress> {
     let parsed = EmailAddress::parse(email, &MailDomains::default());
     let parsed = parsed.map_err(|problem| CommandProblem::bad(format!("`{email}`: {problem}")))?;
@@ -75,7 +75,7 @@ async fn attached(
     Ok(json!({ "application": id, "email": email, "account": account, "problem": problem }))
 }
 
-/// Attaches each application without an owner to its contact. After a failure it can be repeated.
+/// Attaches each application without an owner to its contact. The command can be repeated after a failure.
 async fn attach_contacts(
     keys: &Registrar,
     actor: &str,
@@ -104,7 +104,8 @@ async fn attach_contacts(
     }
 }
 
-/// Attaches an application to its contact. Returns why it cannot be attached, if others can.
+/// Attaches an application to its contact. Returns a problem that concerns only this application, so that the others
+/// can still be attached.
 async fn attach_contact(
     keys: &Registrar,
     actor: &str,

@@ -238,7 +238,7 @@ pub struct LimitChange {
     #[command(flatten)]
     #[serde(default)]
     limits: LimitOptions<false>,
-    /// Time at which the previous limits are restored. Limits that are set without it are permanent.
+    /// Time at which the previous limits are restored. Without it, the new limits are permanent.
     #[arg(long, value_name = "TIME")]
     until: Option<Wall>,
 }
@@ -456,7 +456,7 @@ async fn audit(
     Ok(json!({ "records": records, "next": next }))
 }
 
-/// Imports the valid lines; the outcomes are in the order of the lines.
+/// Imports the valid lines. The outcomes are in the order of the lines.
 async fn import(keys: &Registrar, lines: &[Box<RawValue>], actor: &str) -> CommandResult {
     if lines.len() > MAX_BATCH {
         return Err(CommandProblem::bad(format!(

@@ -1,4 +1,5 @@
-//! Limits as options of the command line and as an object of a request: one for each setting of the table of limits.
+//! Limits as command-line options and as an object in a request, with one entry for each setting in the table of
+//! limits.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::command_problem::{CommandProblem, CommandResult};
 use scoregate_base::limits::{LimitChanges, LimitSetting, Scope};
 
-/// New limits of an application, or `OF_OWNER`s. Omitted limits are unchanged.
+/// New limits of an application, or of an account if `OF_OWNER`. Omitted limits are unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LimitOptions<const OF_OWNER: bool>(LimitChanges);
@@ -17,7 +18,7 @@ impl<const OF_OWNER: bool> LimitOptions<OF_OWNER> {
         self.0
     }
 
-    /// The changes. None at all is an error.
+    /// The changes. Fails if there are none.
     pub(super) fn needed(self) -> CommandResult<LimitChanges> {
         if self.0.is_empty() {
             let names: Vec<_> = settings(OF_OWNER).map(LimitSetting::name).collect();

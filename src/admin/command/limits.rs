@@ -1,9 +1,9 @@
-//! Limits of commands: sizes of bodies, batches and pages.
+//! Limits of commands: the sizes of bodies, batches and pages.
 
 const MAX_BODY_BYTES: usize = 65_536;
-/// For a batch of keys.
+/// Maximum body size of a batch of keys.
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// Maximum keys in a batch. Quota leases of a running server wait while a batch is stored.
+/// Maximum number of keys in a batch. Quota leases of a running server wait while a batch is stored.
 pub const MAX_BATCH: usize = 500;
 
 /// Maximum body size of a request for this path.
@@ -15,7 +15,7 @@ pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
     }
 }
 
-/// Rows of a list, unless requested otherwise.
+/// Default maximum number of rows in a list.
 pub(super) const fn default_limit() -> usize {
     100
 }

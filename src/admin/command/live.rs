@@ -1,4 +1,4 @@
-//! Commands on the state in the memory of a running server. A stopped one has none. They are performed in `serve`.
+//! Commands on the state in the memory of a running server. `serve` performs them.
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -7,26 +7,26 @@ use crate::admin::explain::ExplainBody;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 
-/// Applications, and addresses, in a response.
+/// Default maximum number of applications, and of addresses, in a response.
 const DEFAULT_MOST: usize = 20;
 
-/// A command, by its group.
+/// A command, by group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LiveCommand {
     /// A command on cached documents.
     Cache(CacheCommand),
-    /// On a request that is not sent.
+    /// A command on a request that is not sent.
     Requests(RequestsCommand),
-    /// On the usage that this gateway counts.
+    /// A command on the usage that this gateway counts.
     Usage(UsageCommand),
-    /// On the backend.
+    /// A command on the backend.
     Upstream(UpstreamCommand),
-    /// On the settings.
+    /// A command on the settings.
     Settings(SettingsCommand),
-    /// On the event log.
+    /// A command on the event log.
     Log(LogCommand),
-    /// On the built-in backend.
+    /// A command on the built-in backend.
     Scoring(SnapshotCommand),
 }
 
@@ -63,7 +63,7 @@ pub struct PurgeBody {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestsCommand {
-    /// Explain how it would be answered.
+    /// Explain how the request would be answered.
     Explain(ExplainBody),
 }
 
@@ -76,10 +76,10 @@ pub enum UsageCommand {
         /// Maximum number of rows.
         #[serde(default = "default_most")]
         most: usize,
-        /// At all gateways.
+        /// Whether usage at all gateways is listed.
         #[serde(default)]
         fleet: bool,
-        /// The day at all gateways; today if left out.
+        /// The day for usage at all gateways. Default: today.
         day: Option<Day>,
     },
     /// Show the usage of an application.
@@ -93,7 +93,7 @@ pub enum UsageCommand {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum UpstreamCommand {
-    /// Show its state.
+    /// Show the state of the backend.
     Show {},
 }
 
@@ -111,9 +111,9 @@ pub enum SettingsCommand {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LogCommand {
-    /// Show its level.
+    /// Show the log level.
     Show {},
-    /// Change its level until the next reload or start.
+    /// Change the log level until the next reload or start.
     Set {
         /// The level.
         level: String,

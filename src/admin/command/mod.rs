@@ -1,6 +1,6 @@
-//! Commands on applications, keys, accounts, gateways and status messages. One enum is the arguments of the command line,
-//! the body of a request to the side port, and the command that is performed, so the same commands work on a running and a
-//! stopped server.
+//! Commands on applications, keys, accounts, gateways and status messages. One enum defines the command-line arguments,
+//! the body of a request to the side port, and the command that is performed. So the same commands work on a running
+//! and on a stopped server.
 
 mod account_export;
 mod accounts;

@@ -1,11 +1,11 @@
-//! Commands on the gateways on the store.
+//! Commands on the gateways that use the store.
 
 use serde::{Deserialize, Serialize};
 
 use crate::admin::command_problem::CommandResult;
 use crate::admin::fleet::FleetReports;
 
-/// A command on the gateways on the store.
+/// A command on the gateways that use the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum NodesCommand {

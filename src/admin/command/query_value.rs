@@ -1,4 +1,4 @@
-//! A value of a query, as a text or as a number.
+//! A value in a query string, as text or as a number.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::de::value::Error;
 use serde::de::{Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// A value of a query, with its name for errors.
+/// A value in a query string, with its name for error messages.
 pub(super) struct QueryValue<'q> {
     pub(super) name: Cow<'q, str>,
     pub(super) value: Cow<'q, str>,

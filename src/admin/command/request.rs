@@ -1,4 +1,5 @@
-//! Requests of commands: `/v1/<group>/<action>`. Actions that only read are GET with a query, the others POST with a JSON body.
+//! Converts commands to requests and back: `/v1/<group>/<action>`. Actions that only read use GET with a query; all
+//! others use POST with a JSON body.
 
 use std::iter::{Once, once};
 
@@ -17,10 +18,10 @@ use super::query_value::QueryValue;
 /// The actions that only read.
 const READS: [&str; 6] = ["audit", "export", "list", "requests", "show", "top"];
 
-/// An enum of one variant in serde's form of a map.
+/// A deserializer for an enum variant, which serde represents as a map with one entry.
 type Tagged<'t, T> = MapAccessDeserializer<MapDeserializer<'t, Once<(&'t str, T)>, Error>>;
 
-/// Converts a command to method, target and body.
+/// Converts a command to a method, a target and a body.
 pub fn to_request(command: &impl Serialize) -> (Method, String, Vec<u8>) {
     let (group, command) = variant(json!(command));
     let (action, fields) = variant(command);
@@ -90,7 +91,7 @@ pub(in crate::admin) fn read<C: DeserializeOwned>(
         .map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
-/// The name of an unknown parameter is not repeated: it may be a key.
+/// The problem with an invalid query. The name of an unknown parameter is not repeated, because it may be a key.
 fn bad_query(error: &str) -> CommandProblem {
     if !error.starts_with("unknown field ") {
         return CommandProblem::bad(format!("invalid query: {error}"));
@@ -102,7 +103,8 @@ fn bad_query(error: &str) -> CommandProblem {
     ))
 }
 
-/// Whether there is such a command. No command can be read from nothing, so only its name decides.
+/// Whether there is a command with this name. No command can be parsed without fields, so every error other than an
+/// unknown variant means that the command exists.
 fn is_known<C: DeserializeOwned>(group: &str, action: &str) -> bool {
     let probed = C::deserialize(tagged(group, tagged(action, ())));
     !probed.is_err_and(|bad| bad.to_string().starts_with("unknown variant"))

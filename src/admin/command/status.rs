@@ -55,7 +55,7 @@ pub enum StatusCommand {
 }
 
 impl StatusCommand {
-    /// Whether it changes the page.
+    /// Whether the command changes the page.
     pub(in crate::admin) const fn is_change(&self) -> bool {
         match self {
             Self::Post { .. } | Self::Resolve { .. } => true,

@@ -12,10 +12,10 @@ use scoregate_base::keys::ApplicationId;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SuspectsCommand {
-    /// List the findings. On the command line this action has no name.
+    /// List the findings. On the command line, this is the default action.
     #[command(skip)]
     List {
-        /// The days to evaluate, today included.
+        /// The number of days to evaluate, including today.
         days: Option<u32>,
     },
     /// Show the evidence about an application, with its requests by hour and day.

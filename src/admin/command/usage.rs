@@ -1,4 +1,4 @@
-//! The usage of a month for bills: `scoregate usage`. Usage that this gateway counts is in `live`.
+//! The usage of a month, for billing: `scoregate usage`. Commands on the usage that this gateway counts are in `live`.
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub enum UsageExportCommand {
         /// The month in UTC, such as 2026-11.
         #[arg(long)]
         month: String,
-        /// The day whose lines are wanted; default: the first. The command line reads all days.
+        /// The requested day. Default: the first day of the month. The command line requests all days.
         #[arg(skip)]
         day: Option<Day>,
     },
@@ -33,13 +33,13 @@ pub enum UsageExportCommand {
 /// The lines of a day of a month.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UsageExport {
-    /// The lines by application; none while the day is open.
+    /// The lines, by application. Empty while the day is open.
     pub lines: Vec<UsageTotal>,
     /// The next day of the month.
     pub next: Option<Day>,
-    /// Whether all days are closed. This field and the next one are only in a response that begins the month.
+    /// Whether all days are closed. This field and the next one are only in the response for the first day.
     pub is_closed: Option<bool>,
-    /// SHA-256 of all lines of a closed month as JSON, each with a line feed.
+    /// SHA-256 of all lines of a closed month as JSON, each followed by a line feed.
     pub sha256: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Reports of all gateways on the store: the list of gateways, usage and requests.
+//! Reports on all gateways that use the store: the list of gateways, usage and requests.
 
 mod reports;
 mod requests_view;

@@ -1,4 +1,4 @@
-//! Reads the gateways on the store, and usage and requests added up over them.
+//! Reads the list of gateways from the store, and the total usage and requests of all gateways.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, Store
 use super::requests_view::ApplicationRequestsView;
 use super::views::{FleetUsageView, NodesRead};
 
-/// Reads what gateways reported.
+/// Reads the reports of gateways.
 pub struct FleetReports {
     store: Store,
     registrar: Arc<Registrar>,
@@ -22,7 +22,7 @@ pub struct FleetReports {
 }
 
 impl FleetReports {
-    /// Reads from `store`; applications are read by `registrar`.
+    /// Reads reports from `store`, and applications from `registrar`.
     pub fn new(store: Store, registrar: Arc<Registrar>, rules: SuspectRules, clock: Clock) -> Self {
         Self {
             store,
@@ -44,7 +44,7 @@ impl FleetReports {
         &self.rules
     }
 
-    /// The first and the last of the last days, today included.
+    /// The first and the last of the most recent days, including today.
     pub(in crate::admin) fn last_days(&self, days: u32) -> (Day, Day) {
         let last = self.clock.now().wall.day();
         (
@@ -73,7 +73,7 @@ impl FleetReports {
         limit: usize,
     ) -> CommandResult<FleetUsageView> {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
-        // The time is read before the usage, which contains at least the records up to then.
+        // The time is read before the usage, so the usage contains at least the records up to that time.
         let nodes = self.read_nodes().await?;
         let usage = self.store.usage(day, limit, None).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
@@ -85,7 +85,7 @@ impl FleetReports {
         Ok(FleetUsageView::new(day, &usage, &applications, &nodes))
     }
 
-    /// The requests of an application on successive days up to `last`, by default today.
+    /// The requests of an application on consecutive days up to `last`, by default today.
     pub(in crate::admin) async fn requests(
         &self,
         application: ApplicationId,
@@ -105,13 +105,13 @@ impl FleetReports {
             last,
         };
         self.registrar.show(application).await?;
-        // The time is read before the requests, which contain at least the records up to then.
+        // The time is read before the requests, so the requests contain at least the records up to that time.
         let nodes = self.read_nodes().await?;
         let requests = self.store.requests(query).await?;
         Ok(ApplicationRequestsView::new(&query, &requests, &nodes))
     }
 
-    /// All requests of an application that are kept, by day, endpoint and outcome.
+    /// All stored requests of an application, by day, endpoint and outcome.
     pub(in crate::admin) async fn kept_requests(
         &self,
         application: ApplicationId,

@@ -1,8 +1,7 @@
-//! `GET /v1/keys/requests`: the requests of an application by day, endpoint and outcome, added up
-//! over all gateways.
+//! `GET /v1/keys/requests`: the requests of an application by day, endpoint and outcome, summed over all gateways.
 //!
-//! They are read from the store, where gateways record them every minute. Requests that only this process counted are
-//! in `usage`.
+//! The requests are read from the store, where gateways record them every minute. Requests counted by this process are
+//! in `usage_view`.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +19,8 @@ pub struct ApplicationRequestsView {
     pub from: String,
     /// The last day.
     pub to: String,
-    /// Requests that live gateways answered before this time are included; null without a live gateway, when everything that
-    /// was recorded is included.
+    /// Requests that live gateways answered before this time are included. Null if there is no live gateway; in this
+    /// case all recorded requests are included.
     pub recorded_at: Option<String>,
     /// Number of requests.
     pub requests: u64,
@@ -29,7 +28,7 @@ pub struct ApplicationRequestsView {
     pub outcomes: OutcomeCounts,
     /// The requests of each day, oldest first. Days without requests are included.
     pub days: Vec<DayRequestsView>,
-    /// The requests to each endpoint, most requests first.
+    /// The requests to each endpoint, in descending order of requests.
     pub endpoints: Vec<EndpointRequestsView>,
 }
 
@@ -47,7 +46,7 @@ pub struct DayRequestsView {
 /// Requests to an endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointRequestsView {
-    /// The name of the endpoint; `none` for unknown paths.
+    /// The name of the endpoint. `none` for unknown paths.
     pub endpoint: String,
     /// Number of requests.
     pub requests: u64,

@@ -1,7 +1,7 @@
-//! The fleet over the side port: `GET /v1/nodes/list` lists the gateways on the store, `GET /v1/usage/top?fleet=true` adds up usage
-//! over them.
+//! The fleet on the side port: `GET /v1/nodes/list` lists the gateways that use the store, and `GET
+//! /v1/usage/top?fleet=true` sums their usage.
 //!
-//! Both are read from the store. Requests counted by this process alone are in `usage`.
+//! Both are read from the store. Requests counted by this process are in `usage_view`.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 
-/// The known gateways, and when they were read.
+/// The known gateways, and the time at which they were read.
 pub(in crate::admin) struct NodesRead {
     pub(in crate::admin) nodes: NodeList,
     pub(in crate::admin) at: Wall,
 }
 
-/// Usage of a day, added up over all gateways.
+/// Usage of a day, summed over all gateways.
 #[derive(Serialize)]
 pub(in crate::admin) struct FleetUsageView {
     /// The day.
@@ -29,9 +29,9 @@ pub(in crate::admin) struct FleetUsageView {
     used_by: u64,
     /// Number of live gateways.
     live: usize,
-    /// The usage contains what the live gateways delivered before this time; null without a live gateway.
+    /// The usage contains all units that live gateways delivered before this time. Null if there is no live gateway.
     recorded_at: Option<String>,
-    /// Seconds since then.
+    /// Seconds since `recorded_at`.
     recorded_seconds_ago: Option<u64>,
     /// The applications with the highest usage.
     applications: Vec<FleetApplicationView>,
@@ -42,18 +42,18 @@ pub(in crate::admin) struct FleetUsageView {
 pub(in crate::admin) struct FleetApplicationView {
     /// The application's id.
     application: String,
-    /// Its name; null if its record is unreadable.
+    /// The application's name. Null if its record is unreadable.
     name: Option<String>,
-    /// Its tier; null if its record is unreadable.
+    /// The application's tier. Null if its record is unreadable.
     tier: Option<String>,
-    /// Units delivered to it.
+    /// Units delivered to the application.
     used: u64,
     /// Units granted to all gateways, used or not.
     granted: u64,
 }
 
 impl NodesRead {
-    /// The gateways as JSON: the live ones in numbers, then all, oldest first.
+    /// The gateways as JSON: totals of the live gateways, then all gateways, oldest first.
     pub(in crate::admin) fn view(&self) -> Value {
         let Self { nodes, at } = self;
         let all: Vec<Value> = nodes.nodes.iter().map(|node| self.node(node)).collect();
@@ -66,7 +66,7 @@ impl NodesRead {
 
     fn node(&self, node: &NodeStatus) -> Value {
         json!({
-            // Unique to each start.
+            // Unique for each start.
             "node": format!("{:016x}", node.node),
             "name": node.name,
             "version": node.version,
@@ -75,14 +75,14 @@ impl NodesRead {
             "last_seen_seconds_ago": self.nodes.unseen_for(node, self.at).as_secs(),
             "live": self.nodes.is_live(node, self.at),
             "units_held": node.units_held,
-            // Units that it delivered before this time are in the usage.
+            // Units that the gateway delivered before this time are included in the usage.
             "usage_recorded_at": node.usage_recorded_at.rfc3339(),
         })
     }
 }
 
 impl FleetUsageView {
-    /// Unreadable applications are left out of `applications`.
+    /// Creates the view. Unreadable applications are omitted from `applications`.
     pub(in crate::admin) fn new(
         day: Day,
         usage: &UsageList,

@@ -1,4 +1,4 @@
-//! Evaluates the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
+//! Evaluates complete days, once a day on one gateway, for the metric and the operator's webhook.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use scoregate_store::NewMail;
 
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
 
-/// The last hour of a day is merged by then.
+/// Time after midnight by which the last hour of a day has been merged.
 const AFTER_MIDNIGHT: Duration = Duration::from_mins(30);
-/// Findings in one message.
+/// Maximum number of findings in one message.
 const LISTED: usize = 100;
 
-/// The daily judgement.
+/// The daily evaluation.
 pub struct DailySuspects {
     administration: Arc<Administration>,
     applications: MetricFamily<Gauge, Suspicion>,
     tells_operator: bool,
     clock: Clock,
-    /// The first day that was not judged.
+    /// The first day that has not been evaluated.
     judged_before: Mutex<Option<Day>>,
 }
 
 impl DailySuspects {
-    /// Judges what `administration` reads.
+    /// Evaluates the evidence that `administration` reads.
     pub fn new(
         administration: Arc<Administration>,
         registry: &MetricsRegistry,
@@ -51,8 +51,8 @@ impl DailySuspects {
         }
     }
 
-    /// Evaluates the most recent complete days, once a day, on the gateway of a fleet that `is_chosen`. On other gateways
-    /// the metric is 0. Called every minute.
+    /// Evaluates the most recent complete days, once a day, if this gateway `is_chosen` from the fleet. On other
+    /// gateways the metric is 0. Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
         let mut judged_before = self.judged_before.lock().await;

@@ -1,6 +1,6 @@
 //! `GET /v1/suspects/list` and `GET /v1/suspects/show`: applications whose use looks like misuse, and the evidence
-//! about one. Read from the store, where all gateways merge their evidence. A finding is a reason to look at an
-//! application: no action follows automatically.
+//! about one application. The evidence is read from the store, where all gateways merge it. A finding is a reason to
+//! review an application; no action follows automatically.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredAp
 use crate::admin::command_problem::{CommandProblem, CommandResult};
 use crate::admin::fleet::FleetReports;
 
-/// Days that are judged, unless requested otherwise.
+/// Default number of days that are evaluated.
 pub(super) const SUSPECT_DAYS: u32 = 7;
-/// Rows per store call.
+/// Number of rows per store call.
 const PAGE: usize = 1_000;
 
 /// The suspects of some days.
@@ -28,9 +28,9 @@ const PAGE: usize = 1_000;
 pub struct SuspectsView {
     /// The first day.
     pub from: String,
-    /// The last day. Its hours are included some minutes after they ended.
+    /// The last day. An hour is included a few minutes after its end.
     pub to: String,
-    /// Applications with requests on these days.
+    /// Number of applications with requests on these days.
     pub applications: usize,
     /// The findings, by application.
     pub suspects: Vec<SuspectView>,
@@ -41,9 +41,9 @@ pub struct SuspectsView {
 pub struct SuspectView {
     /// The application.
     pub application: String,
-    /// Its name.
+    /// The application's name.
     pub name: String,
-    /// Its tier.
+    /// The application's tier.
     pub tier: String,
     /// The kind of misuse.
     pub suspicion: String,
@@ -51,11 +51,11 @@ pub struct SuspectView {
     pub rule: String,
     /// The finding in plain English.
     pub sentence: String,
-    /// The other applications of its group.
+    /// The other applications in the same group.
     pub others: Vec<String>,
-    /// The figures that the rule compared; shares are from 0 to 1.
+    /// The figures that the rule compared. Shares are from 0 to 1.
     pub figures: Vec<Value>,
-    /// Days on which the rule fired.
+    /// Number of days on which the rule fired.
     pub days: usize,
     /// Days with requests.
     pub of_days: usize,
@@ -66,15 +66,15 @@ pub struct SuspectView {
 pub struct EvidenceView {
     /// The application.
     pub application: String,
-    /// Its name.
+    /// The application's name.
     pub name: String,
-    /// Its tier.
+    /// The application's tier.
     pub tier: String,
     /// The days with requests, oldest first.
     pub days: Vec<EvidenceDayView>,
-    /// The findings about it.
+    /// The findings about the application.
     pub suspects: Vec<SuspectView>,
-    /// Advice that its owner is given.
+    /// Advice that the owner gets.
     pub advice: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub struct EvidenceDayView {
     pub delivered: u32,
     /// 304 responses.
     pub unchanged: u32,
-    /// Delivered documents that were delivered before in the same hour, an estimate.
+    /// Estimated number of delivered documents that had already been delivered in the same hour.
     pub repeated: u32,
     /// Requests refused by a limit.
     pub limited: u32,
@@ -95,11 +95,11 @@ pub struct EvidenceDayView {
     pub bytes: u64,
     /// Share of the models that were requested, from 0 to 1.
     pub models: f64,
-    /// Networks, an estimate; null if too many.
+    /// Estimated number of networks. Null if there are too many.
     pub networks: Option<u32>,
-    /// Products in user agents, an estimate; null if too many.
+    /// Estimated number of products in user agents. Null if there are too many.
     pub products: Option<u32>,
-    /// Most networks within ten minutes.
+    /// Maximum number of networks within ten minutes.
     pub concurrent_networks: u8,
     /// The hours, from 00:00 UTC.
     pub hours: Vec<EvidenceHourView>,
@@ -108,20 +108,20 @@ pub struct EvidenceDayView {
 /// An hour of evidence.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EvidenceHourView {
-    /// Requests for documents, within 5 %.
+    /// Number of requests for documents, accurate to within 5 %.
     pub requests: u32,
     /// Share of the models that were requested, from 0 to 1.
     pub models: f64,
-    /// Networks, rounded down.
+    /// Number of networks, rounded down.
     pub networks: u8,
-    /// Products in user agents, rounded down.
+    /// Number of products in user agents, rounded down.
     pub products: u8,
     /// The minute in which the first model was requested.
     pub first_minute: Option<u8>,
 }
 
 impl FleetReports {
-    /// The suspects of the last days.
+    /// The suspects of the most recent days.
     pub(in crate::admin) async fn suspects(
         &self,
         days: Option<u32>,
@@ -141,7 +141,7 @@ impl FleetReports {
         let (callers, names) = self.callers(first, last).await?;
         let applications = callers.len();
         let rules = *self.rules();
-        // With many applications this takes a while, during which the side port must still answer.
+        // With many applications this takes some time, and the side port must still answer in the meantime.
         let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
         let suspects = judged.map_err(|_| {
             CommandProblem::new(
@@ -187,7 +187,7 @@ impl FleetReports {
         })
     }
 
-    /// The days of an application that are kept.
+    /// All stored evidence of an application, by day.
     pub(in crate::admin) async fn kept_evidence(
         &self,
         application: ApplicationId,
@@ -287,9 +287,9 @@ impl SuspectView {
                     json!({
                         "name": figure.kind.name(),
                         "value": figure.value,
-                        // The rule fires from this number on.
+                        // The rule fires at this value.
                         "threshold": figure.threshold,
-                        // Of the callers of the same tier.
+                        // The median of the callers of the same tier.
                         "median": figure.median,
                     })
                 })

@@ -1,4 +1,4 @@
-//! Decides a request on copies of the state, by the same stages as `request_path`.
+//! Decides on a request with copies of the state, in the same stages as `request_path`.
 
 use http::request::Parts;
 
@@ -27,7 +27,7 @@ use scoregate_base::clock::Now;
 use super::explained::{ExplainedKey, Explanation};
 use super::possible_admission::PossibleAdmission;
 
-/// A request, the copies on which it is decided, and the explanation so far.
+/// A request, the copies of the state, and the explanation so far.
 pub(super) struct DryRun<'r> {
     pub(super) gateway: &'r Gateway,
     pub(super) head: &'r Parts,
@@ -36,7 +36,7 @@ pub(super) struct DryRun<'r> {
     pub(super) peer: Peer,
     pub(super) now: Now,
     pub(super) guard: AddressGuard,
-    /// The caller, with a copy of its account. Set once its key is found.
+    /// The caller, with a copy of its account. Set when the key has been found.
     known: Option<Caller>,
     pub(super) explanation: Explanation,
 }
@@ -51,7 +51,7 @@ pub(super) enum Delivery {
     },
 }
 
-/// The failures of a fetch that matter to requests, and whether only fetches for a model have them.
+/// The fetch failures that requests distinguish, and whether a failure is possible only for a model.
 const FAILURES: [(&str, WaitError, bool); 5] = [
     (
         "the backend does not have the model",
@@ -81,7 +81,7 @@ const FAILURES: [(&str, WaitError, bool); 5] = [
 ];
 
 impl Gateway {
-    /// Explains how a request with this key would be answered now. It must not contain the key.
+    /// Explains how a request with this key would be answered now. The head must not contain the key.
     pub fn explain(&self, head: &Parts, key: &ExplainedKey, mut peer: Peer) -> Explanation {
         let now = self.clock.now();
         let request = ReceivedRequest::new(head, false);
@@ -93,7 +93,7 @@ impl Gateway {
             id: RequestId::new(request.headers, &request.credentials, &self.form, now),
             peer,
             now,
-            // A copy, so that the explanation takes no token.
+            // The guard is copied, so that the explanation takes no token.
             guard: (*self.guard).clone(),
             known: None,
             explanation: Explanation {
@@ -116,7 +116,7 @@ impl Gateway {
 }
 
 impl DryRun<'_> {
-    /// The stages up to the document. If the request continues, its outcomes have already been added.
+    /// Runs the stages up to the document. If the result is `Continues`, the possible outcomes have already been added.
     fn decide(
         &mut self,
         request: ReceivedRequest<'_>,
@@ -167,7 +167,7 @@ impl DryRun<'_> {
         Ok(caller)
     }
 
-    /// The stages from the document on.
+    /// Runs the stages from the document on.
     fn answer(&mut self, identified: &Identified, is_current: bool) {
         self.explain_document(&identified.target, identified.found.as_ref());
         if !is_current || !self.charge_ready(identified) {
@@ -175,13 +175,13 @@ impl DryRun<'_> {
         }
     }
 
-    /// A fresh document. Returns `false` if the request has to wait.
+    /// Answers with a fresh document. Returns `false` if the request has to wait.
     fn charge_ready(&mut self, identified: &Identified) -> bool {
         let Some(found) = identified.ready() else {
             return false;
         };
         let target = &identified.target;
-        // Another copy, since the charge changes the account, and other outcomes are tried after it.
+        // Another copy is needed: the charge changes the account, and other outcomes are tried afterwards.
         let caller = identified.caller.on_a_copy();
         let headers = self.headers.map();
         let document = document_use(&found.stored, target, caller.rights, headers);
@@ -195,7 +195,7 @@ impl DryRun<'_> {
         true
     }
 
-    /// A request that may have to wait: for a slot, the ledger or the backend.
+    /// Explains a request that may have to wait for a slot, the ledger or the backend.
     fn wait(&mut self, identified: &Identified) {
         let gateway = self.gateway;
         let Identified { caller, target, .. } = identified;
@@ -217,7 +217,7 @@ impl DryRun<'_> {
         }
     }
 
-    /// The possible contents after admission, each with the action of the backend.
+    /// The possible answers after admission, each with the action of the backend.
     fn deliveries(
         &self,
         admission: &PossibleAdmission,
@@ -234,7 +234,7 @@ impl DryRun<'_> {
                 DocumentSource::Store(served) => Ok(served),
                 DocumentSource::Fetch(fallback) => {
                     let known = identified.found.as_ref();
-                    // The fetcher is only queried: an explanation must not cause a request to the backend.
+                    // Only the state of the fetcher is read: an explanation must not cause a request to the backend.
                     match self.foresight(target, known) {
                         FetchForesight::Known(known) => fetched(
                             fallback,
@@ -265,7 +265,7 @@ impl DryRun<'_> {
         vec![("", served.map(|served| self.reply(served, target, caller)))]
     }
 
-    /// The possible contents after a fetch.
+    /// The possible answers after a fetch.
     fn fetches(
         &self,
         outcome: CacheOutcome,

@@ -7,29 +7,29 @@ use scoregate_base::keys::Digest;
 /// The decisions about a request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Its method and its target.
+    /// The method and the target.
     pub request: String,
-    /// When it is decided.
+    /// The time of the decision.
     pub at: String,
     /// The decisions of the stages, in order.
     pub stages: Vec<ExplainedStage>,
-    /// The possible outcomes; more than one if the answer depends on the backend or the ledger.
+    /// The possible outcomes. There are several if the answer depends on the backend or the ledger.
     pub outcomes: Vec<PossibleOutcome>,
 }
 
-/// The decision of a stage.
+/// A stage and its decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExplainedStage {
     /// The stage.
     pub stage: String,
-    /// The decision and its inputs: names and values.
+    /// The decision and its inputs, as names and values.
     pub facts: Vec<(String, String)>,
 }
 
 /// A way in which a request can end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PossibleOutcome {
-    /// Its condition; empty if it is certain.
+    /// The condition for this outcome. Empty if the outcome is certain.
     pub condition: String,
     /// The status.
     pub status: u16,
@@ -39,11 +39,11 @@ pub struct PossibleOutcome {
     pub message: Option<String>,
     /// The source of the document.
     pub outcome: Option<String>,
-    /// Its cost.
+    /// The cost of the request.
     pub cost: RuleAmounts,
-    /// Amounts that the application has left.
+    /// The amounts that the application has left.
     pub left: Option<RuleAmounts>,
-    /// Names and values; empty if they depend on a document that is not stored.
+    /// The names and values of the headers. Empty if they depend on a document that is not stored.
     pub headers: Vec<(String, String)>,
 }
 
@@ -58,12 +58,12 @@ pub struct RuleAmounts {
     pub guard: u32,
 }
 
-/// The key of an explained request, without the key.
+/// Identifies the key of an explained request without containing it.
 #[derive(Clone, Debug)]
 pub struct ExplainedKey {
-    /// Its digest.
+    /// The digest of the key.
     pub digest: Digest,
-    /// Its first characters.
+    /// The first characters of the key.
     pub prefix: String,
 }
 

@@ -38,7 +38,7 @@ impl DryRun<'_> {
         let ledger = if leases.is_unreachable() {
             "does not answer"
         } else {
-            "answers, as far as known"
+            "reachable"
         };
         let supply = [
             ("units leased", unspent.to_string()),
@@ -83,7 +83,7 @@ impl DryRun<'_> {
         self.explanation.add("document", facts);
     }
 
-    /// The request that the backend would get, and the knowledge about its answer.
+    /// The request that the backend would get, and the expected answer, if known.
     pub(super) fn explain_fetch(&mut self, target: &ResolvedTarget, found: Option<&FoundDocument>) {
         if target.names_a_key || found.is_some_and(FoundDocument::is_fresh) {
             return;

@@ -1,5 +1,5 @@
-//! Explains how a request would be answered now. Runs the pure parts of the stages, in the order of `request_path`, on
-//! copies of the state.
+//! Explains how a request would be answered now. The pure parts of the stages run on copies of the state, in the order
+//! of `request_path`.
 //!
 //! Nothing is taken, fetched, counted or recorded.
 

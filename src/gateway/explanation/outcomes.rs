@@ -18,7 +18,7 @@ use super::dry_run::{Delivery, DryRun};
 use super::explained::{PossibleOutcome, RuleAmounts};
 
 impl DryRun<'_> {
-    /// Adds a possible outcome, unless an equal one exists.
+    /// Adds a possible outcome, unless an equal outcome exists.
     pub(super) fn end(
         &mut self,
         conditions: [&str; 2],
@@ -60,7 +60,7 @@ impl DryRun<'_> {
                 if is_unchanged {
                     outcome.status = StatusCode::NOT_MODIFIED.as_u16();
                 }
-                // Without the document most of its headers are unknown.
+                // Most headers are unknown because the document is not stored.
                 return outcome;
             }
             Ok(Delivery::Reply(reply)) => Ok(reply),
@@ -113,7 +113,7 @@ fn source(delivery: &Result<Delivery, Refusal>) -> Option<String> {
     Some(source.as_str().to_owned())
 }
 
-/// The price by the table of prices.
+/// The price according to the price table.
 fn cost(delivery: &Result<Delivery, Refusal>) -> RuleAmounts {
     let row = match delivery {
         Err(Refusal::ModelUnlisted { .. }) => PricedEnding::Unlisted,
@@ -144,7 +144,7 @@ fn amounts(statuses: &[LimitStatus; 3]) -> RuleAmounts {
     RuleAmounts { minute, day, guard }
 }
 
-/// The headers, without the id, which is new for each request.
+/// The headers without the request id, which is new for each request.
 fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut shown = Vec::new();
     for (name, value) in headers {

@@ -1,4 +1,5 @@
-//! The possible outcomes of the admission of a request: one, unless it waits for the ledger.
+//! The possible outcomes of the admission of a request. There is only one unless the request has to wait for the
+//! ledger.
 
 use crate::accounts::{AdmissionEnd, AdmissionStep, Shortage};
 use crate::gateway::stages::admit::decide;
@@ -10,7 +11,7 @@ use scoregate_base::limits::{LeaseAvailability, LimitRule};
 /// A possible outcome of admission.
 #[derive(Debug)]
 pub(super) struct PossibleAdmission {
-    /// The act of the ledger before it.
+    /// The preceding action of the ledger.
     pub(super) condition: &'static str,
     /// The caller, with a copy of the account after admission.
     pub(super) caller: Caller,
@@ -23,7 +24,7 @@ const RESERVED: &str = "the ledger does not answer, and units of grace are reser
 const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
-    /// All outcomes, starting with the one in which the ledger answers. Takes nothing.
+    /// All outcomes, starting with the one in which the ledger answers. No unit or token is taken.
     pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
         let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];
@@ -49,7 +50,8 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger has the tokens that other gateways leave; here, all of them.
+                    // Only the ledger knows the tokens that other gateways leave. This outcome assumes that all are
+                    // left.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {
@@ -63,7 +65,7 @@ impl PossibleAdmission {
         ends
     }
 
-    /// The refusals if other gateways use the remaining units.
+    /// The refusals for the case that other gateways use the remaining units.
     fn all_refused(caller: &Caller) -> [Self; 2] {
         [LimitRule::Minute, LimitRule::Day].map(|rule| Self {
             condition: SHARED,
@@ -73,7 +75,7 @@ impl PossibleAdmission {
     }
 }
 
-/// The state of the ledger if no unit of grace can be reserved, and the caller with all units reserved.
+/// The state of the ledger if no unit of grace can be reserved, and the caller if all units are reserved.
 fn reservations(caller: &Caller, ledger: LeaseAvailability) -> (LeaseAvailability, Caller) {
     let reserved = caller.on_a_copy();
     let without = match ledger {

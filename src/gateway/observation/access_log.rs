@@ -1,8 +1,8 @@
-//! Selects the requests that the access log records, and the fields of a line.
+//! Selects the requests that are logged in the access log, and the fields of a line.
 //!
-//! All failures of the gateway or the backend, all slow requests, and a sample of the rest. A line never contains the
-//! target, headers or key as sent, so no secret can reach the log. Lines are written by
-//! `telemetry::access_log_writer`.
+//! All failures of the gateway or the backend, all slow requests, and a sample of the other requests are logged. A line
+//! never contains the target, headers or key as sent, so no secret can reach the log. `telemetry::access_log_writer`
+//! writes the lines.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineField
 use scoregate_observe::telemetry::per_thread::PerThread;
 use scoregate_observe::telemetry::trace::TraceContext;
 
-/// Which requests are logged.
+/// The rules that select the logged requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSampling {
-    /// Threshold of a slow request.
+    /// Minimum duration of a slow request.
     pub slow: Duration,
-    /// Log one in N successful, fast requests; 0 disables.
+    /// Log one in N successful, fast requests. 0 logs none of them.
     pub one_in: u64,
 }
 
@@ -104,7 +104,7 @@ impl AccessLog {
         }
     }
 
-    /// Logs a finished request if it is selected. The line is built only then.
+    /// Logs a finished request if it is selected. The line is built only in that case.
     pub(crate) fn record(
         &self,
         fault: Option<Responsibility>,
@@ -114,7 +114,7 @@ impl AccessLog {
         let Some((lines, sampling)) = &self.output else {
             return;
         };
-        // Numbers start with 1, so a sample of one in N does not include the first request.
+        // Numbers start at 1, so a sample of one in N does not include the first request.
         let number = self.count.local().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.is_logged(fault, took, number) {
             let record = build();

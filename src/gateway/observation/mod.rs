@@ -1,4 +1,4 @@
-//! Records of a request: its log line, metrics, usage and span.
+//! The records of a request: log line, metrics, usage and span.
 
 pub(super) mod access_log;
 pub(super) mod recorders;

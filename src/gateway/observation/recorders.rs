@@ -1,4 +1,4 @@
-//! Where requests are recorded when they end.
+//! The recorders of finished requests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use scoregate_observe::traces::Tracer;
 
 use super::access_log::AccessLog;
 
-/// Everything that records requests.
+/// The recorders of finished requests.
 pub struct RequestRecorders {
     /// The clock, for a request whose client disconnected.
     pub clock: Clock,

@@ -1,7 +1,7 @@
-//! The span of a request: its name and attributes, by the HTTP conventions of OpenTelemetry.
+//! The span of a request: its name and its attributes, according to the OpenTelemetry semantic conventions for HTTP.
 //!
-//! As in the access log, only parsed values are taken from the request, so no secret can reach a span. Which requests
-//! are sampled is decided in `exchange`.
+//! As in the access log, only parsed values are taken from the request, so no secret can reach a span. `exchange`
+//! decides which requests are sampled.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ impl TracedRequest<'_> {
         }
     }
 
-    /// Method and route; never the path.
+    /// The method and the route, never the path.
     fn name(&self, method: &'static str) -> Cow<'static, str> {
         self.route()
             .map_or(method.into(), |route| format!("{method} {route}").into())
@@ -104,7 +104,7 @@ impl TracedRequest<'_> {
     }
 }
 
-/// The methods of the API; all others are refused before a span begins.
+/// The name of the method. Requests with a method other than GET or HEAD are refused before a span begins.
 pub(crate) fn method(method: &Method) -> &'static str {
     if *method == Method::HEAD {
         "HEAD"

@@ -1,5 +1,5 @@
-//! The trust in the client of a connection: it has shown nothing, a valid key, or an admitted request. Set by the gateway, read by
-//! the server, whose limits depend on it (`client_limits` in `server`).
+//! The trust in the client of a connection, which depends on whether the client has sent a valid key or an admitted
+//! request. The gateway sets the trust; the limits of the server depend on it (`client_limits` in `server`).
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -13,42 +13,41 @@ use scoregate_base::clock::Wall;
 use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 
-/// The level of trust in a client. Each level includes the ones before it.
+/// The level of trust in a client. Each level includes the lower levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrustLevel {
     /// No valid key.
     #[default]
     Anonymous,
-    /// A valid key, which may be out of units: its requests cost nothing.
+    /// A valid key. It may have no units left, so its requests may cost nothing.
     Authenticated,
-    /// An admitted request of a paid tier, which is a request that took a token of the minute. It includes responses
-    /// from the cache and 304s, but not `/me` and refusals before admission. A trusted proxy has this level from the
-    /// beginning.
+    /// An admitted request of a paid tier: a request that took a minute token. This includes responses from the cache
+    /// and 304s, but not `/me` and refusals before admission. A trusted proxy has this level from the beginning.
     Admitted,
 }
 
 /// The application that a connection belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionApplication {
-    /// Its id.
+    /// The id of the application.
     pub id: ApplicationId,
-    /// Its limit of requests per minute.
+    /// The application's limit of requests per minute.
     pub requests_per_minute: u32,
 }
 
-/// The trust in the client of a connection, which only grows. Its atomics are relaxed: each is used independently, and
-/// publishes no other data.
+/// The trust in the client of a connection. The level never falls. Relaxed atomics are sufficient: each is used
+/// independently and publishes no other data.
 #[derive(Debug, Default)]
 pub struct ConnectionTrust {
     level: AtomicU8,
     application: OnceLock<ConnectionApplication>,
     notify: Arc<Notify>,
-    /// Application, address and time of the last origin that was recorded.
+    /// A hash of the application, address and time of the last recorded origin.
     origin: AtomicU64,
 }
 
 impl ConnectionTrust {
-    /// Creates the trust in a client that has shown nothing. `notify` is notified when the level rises.
+    /// Creates the trust in an anonymous client. `notify` is notified when the level rises.
     pub fn new(notify: Arc<Notify>) -> Self {
         Self {
             notify,
@@ -82,7 +81,7 @@ impl ConnectionTrust {
         self.raise_to(TrustLevel::Admitted);
     }
 
-    /// Records the key of a caller. After the first one this costs one load.
+    /// Records the key of a caller. After the first call, this costs one atomic load.
     pub(crate) fn authenticated(&self, caller: &Caller) {
         if self.level() == TrustLevel::Anonymous {
             let requests_per_minute = caller.limits.minute;
@@ -93,7 +92,8 @@ impl ConnectionTrust {
         }
     }
 
-    /// Whether the origin of a request has to be recorded: the first of an application from an address within some minutes.
+    /// Whether the origin of a request has to be recorded, because it differs from the last recorded origin: another
+    /// application or address, or a later time window.
     pub(crate) fn is_new_origin(&self, account: &Arc<Account>, address: IpAddr, now: Wall) -> bool {
         let address = match address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
@@ -109,7 +109,7 @@ impl ConnectionTrust {
         true
     }
 
-    /// Records that a request of this caller was admitted. After the first one this costs one load.
+    /// Records that a request of this caller was admitted. After the first call, this costs one atomic load.
     pub(crate) fn admitted(&self, caller: &Caller) {
         if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
             self.record_admission();

@@ -1,7 +1,6 @@
-//! The credentials of a request, read from its headers once.
+//! The credentials of a request, which are read from its headers once.
 //!
-//! A key is sent in one of two headers, or in both if they agree. Whether the key exists is checked in
-//! `authenticate`.
+//! A key is sent in one of two headers, or in both with the same value. `authenticate` checks whether the key exists.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
@@ -27,7 +26,7 @@ impl<'h> Credentials<'h> {
         }
     }
 
-    /// The key, if one was sent: in either header, or the same in both.
+    /// The key, if one was sent in either header, or the same key in both.
     pub(crate) fn key(&self) -> Result<Option<&'h str>, Refusal> {
         self.key.clone()
     }
@@ -42,7 +41,7 @@ impl<'h> Credentials<'h> {
             .map_or("", shown_prefix)
     }
 
-    /// The place in the headers where a misplaced key may be.
+    /// The place in the headers that may contain a misplaced key.
     pub(crate) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
@@ -53,8 +52,8 @@ impl<'h> Credentials<'h> {
         }
     }
 
-    /// Whether a text contains a key of our form, or the value that was sent as a key, whatever its form. Short values
-    /// occur in many texts by chance, so they must equal the whole text.
+    /// Whether a text contains a key in the gateway's format, or the value that was sent as a key, in any format. Short
+    /// values occur in many texts by chance, so they must equal the whole text.
     pub(crate) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let values = self
             .headers
@@ -68,7 +67,7 @@ impl<'h> Credentials<'h> {
     }
 }
 
-/// The key that was sent, if any: in either header, or the same in both.
+/// The key, if one was sent in either header, or the same key in both.
 fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
     let bearer = sole(headers.authorization)?
         .map(bearer_token)
@@ -82,7 +81,7 @@ fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
         (Some(one), Some(other)) if one == other => Ok(Some(one)),
-        // Two different keys: a choice could charge the wrong application.
+        // There are two different keys, and a choice could charge the wrong application.
         (Some(_), Some(_)) => Err(Refusal::KeyInvalid(KeyFault::Malformed)),
     }
 }
@@ -112,7 +111,7 @@ fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
     Ok((!token.is_empty()).then_some(token))
 }
 
-/// The scheme: everything before the first blank.
+/// The scheme: everything before the first space or tab.
 fn scheme(credentials: &[u8]) -> &[u8] {
     let end = credentials.iter().position(|byte| b" \t".contains(byte));
     credentials
@@ -184,7 +183,7 @@ mod tests {
             }
             assert!(!has_a_key("atlas", &headers(sent), &form), "{sent:?}");
         }
-        // Not sent as a key, so it is ordinary text; and a text of a few letters is not a key.
+        // A value that was not sent as a key is ordinary text, and a text of a few letters is not a key.
         assert!(!has_a_key(foreign, &headers(&[]), &form));
         assert!(!has_a_key("atlas", &headers(&[("x-api-key", "a")]), &form));
         assert!(has_a_key("a", &headers(&[("x-api-key", "a")]), &form));

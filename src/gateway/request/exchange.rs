@@ -1,6 +1,6 @@
-//! A request from its head to its record: the log line, the metrics, the counts and the span.
+//! A request from its head to its records: log line, metrics, counts and span.
 //!
-//! Dropping an exchange that is not finished records a client that disconnected.
+//! Dropping an unfinished exchange records that the client disconnected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,19 +27,19 @@ use super::peer::Peer;
 use super::progress::Identified;
 use super::request_id::RequestId;
 
-/// A request, as it is recorded when it ends.
+/// A request with the data that is recorded when it ends.
 pub(crate) struct Exchange<'g> {
     recorders: &'g RequestRecorders,
-    /// When its head was received.
+    /// When the head was received.
     pub(crate) started: Now,
     pub(crate) id: RequestId,
-    /// The trace it belongs to.
+    /// The trace that the request belongs to.
     pub(crate) trace: Option<TraceContext>,
-    /// Its span, if it is sampled. Set once the caller is known.
+    /// The span, if the request is sampled. Set once the caller is known.
     pub(crate) span: Option<Arc<RequestSpan>>,
     /// The client behind all trusted proxies.
     pub(crate) peer: Peer,
-    /// Endpoint or kind of page, once it is found.
+    /// The endpoint or the kind of page, once it is known.
     pub(crate) subject: RequestSubject,
     /// Set when a request with a valid key is answered, is refused or has to wait.
     pub(crate) caller: Option<Caller>,
@@ -79,21 +79,22 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Keeps the caller and the document for the record.
+    /// Keeps the caller and the document for the records.
     #[inline]
     pub(crate) fn identified(&mut self, identified: Identified) {
         self.caller = Some(identified.caller);
         self.target = Some(identified.target);
     }
 
-    /// Decides whether spans are recorded. Called once the caller is known: clients without a key cause no export.
+    /// Decides whether spans are recorded. Called once the caller is known, because clients without a key must not
+    /// cause an export.
     pub(crate) fn begin_span(&mut self, request: &ParsedRequest<'_>, form: &KeyForm) {
         if let Some(tracer) = &self.recorders.tracer {
             self.sample(tracer, request, form);
         }
     }
 
-    /// Continues a trace that the caller has sampled, within a limit, or begins a new one at random.
+    /// Continues a trace that the caller has sampled, within a rate limit, or begins a new trace at random.
     fn sample(&mut self, tracer: &Arc<Tracer>, request: &ParsedRequest<'_>, form: &KeyForm) {
         let sampled = match self.trace {
             None => tracer.new_trace().map(|trace| (trace, None)),
@@ -121,8 +122,8 @@ impl<'g> Exchange<'g> {
         let is_internal = match refusal.responsibility() {
             Responsibility::Caller => return,
             Responsibility::Upstream => false,
-            // These are too frequent for a line each: `concurrency_limit` logs a summary, and `ledger_calls` logs that the
-            // ledger became unreachable.
+            // These refusals are too frequent to be logged individually: `concurrency_limit` logs a summary, and
+            // `ledger_calls` logs that the ledger became unreachable.
             Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
             Responsibility::Us => true,
         };
@@ -190,11 +191,11 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Counts the request by endpoint and outcome if it has a valid key, else its refusal by address.
+    /// Counts a request with a valid key by endpoint and outcome, and a refused request without one by address.
     fn count(&self, end: &RequestEnd<'_>) {
         let Some(caller) = &self.caller else {
             if let Some(refusal) = end.refusal {
-                // The guard is a limit for an address.
+                // Here the guard is a limit for the address.
                 let outcome = match refusal.rule() {
                     Some(_) => RequestOutcome::RateLimited,
                     None => refusal.outcome(),
@@ -254,7 +255,8 @@ impl Drop for Exchange<'_> {
     }
 }
 
-/// The trace of the caller. An imported key may have the form of its id, which is logged and sent to the backend.
+/// The trace of the caller. The trace id is logged and sent to the backend, so it is ignored if it equals a key that
+/// was sent: an imported key may have this form.
 fn trace(request: &ReceivedRequest<'_>, form: &KeyForm) -> Option<TraceContext> {
     if !request.headers.may_have(&TRACEPARENT) {
         return None;

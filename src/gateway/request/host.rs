@@ -1,12 +1,12 @@
-//! The syntax of `Host`. Whether a request has exactly one is checked in `parse`.
+//! The syntax of `Host`. `parse` checks that a request has exactly one.
 
 use std::net::Ipv6Addr;
 
-/// The limit is necessary because leading zeros could make a host of any length.
+/// Without this limit, leading zeros could make a host arbitrarily long.
 const MAX_PORT_DIGITS: usize = 5;
 
-/// Whether a valid host and an authority are equal. Letters may be in any case, and the default port of the scheme may be
-/// absent (RFC 9110, 4.2.3).
+/// Whether a valid host and an authority are equal. The comparison ignores case, and the default port of the scheme may
+/// be omitted (RFC 9110, 4.2.3).
 pub(crate) fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
     if host == authority.as_bytes() {
         return true;
@@ -29,8 +29,8 @@ fn name_and_port(host: &str, default_port: u16) -> (String, u16) {
     )
 }
 
-/// A name or an address, with or without a port. User information, lists, escapes and zones are rejected, because a
-/// proxy in front of the gateway could read a different host.
+/// Whether the text is a name or an address, with or without a port. User information, lists, escapes and zones are
+/// rejected, because a proxy in front of the gateway could read a different host.
 pub(crate) fn is_host(host: &[u8]) -> bool {
     let (is_known, rest) = match host {
         [b'[', address @ ..] => {
@@ -58,7 +58,7 @@ pub(crate) fn is_host(host: &[u8]) -> bool {
     is_known && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
 }
 
-/// Whether a byte may be in a name (RFC 3986, 3.2.2), which has no escapes here.
+/// Whether a byte is allowed in a name (RFC 3986, 3.2.2). Percent-encoding is not supported.
 #[expect(clippy::indexing_slicing, reason = "every byte is an index")]
 const OF_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
@@ -70,7 +70,7 @@ const OF_A_NAME: [bool; 256] = {
     table
 };
 
-/// The port after a colon may be empty.
+/// Whether the text after a colon is a port, which may be empty.
 fn is_port(port: &[u8]) -> bool {
     let number = port.iter().try_fold(0_u32, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;

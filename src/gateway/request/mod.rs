@@ -1,4 +1,4 @@
-//! A request and its connection: what is read from the head, and what is recorded about it.
+//! A request and its connection: the parts of the head, and the state that is recorded.
 
 pub(super) mod connection_trust;
 pub(super) mod credentials;

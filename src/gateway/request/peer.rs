@@ -5,10 +5,10 @@ use std::net::IpAddr;
 /// The peer of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its address.
+    /// The address of the client.
     pub address: IpAddr,
-    /// Whether its connection is encrypted.
+    /// Whether the connection is encrypted.
     pub is_encrypted: bool,
-    /// Whether the request is a call of a tool.
+    /// Whether the request is a tool call.
     pub is_tool_call: bool,
 }

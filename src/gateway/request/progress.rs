@@ -9,22 +9,22 @@ use crate::gateway::stages::resolve::ResolvedTarget;
 /// The progress of a request after some stages.
 #[derive(Debug)]
 pub(crate) enum RequestProgress<S> {
-    /// It is answered.
+    /// The request is answered.
     Done(Reply),
-    /// Other stages follow.
+    /// More stages follow.
     Continues(S),
 }
 
-/// The subject of a request of a known caller.
+/// The subject of a request from an authenticated caller.
 #[derive(Debug)]
 pub(crate) enum Identification {
-    /// Its own limits and usage.
+    /// The caller's own limits and usage.
     Me(Caller),
     /// A document.
     Document(Identified),
 }
 
-/// A request of a known caller for a document.
+/// A request for a document from an authenticated caller.
 #[derive(Debug)]
 pub(crate) struct Identified {
     pub(crate) caller: Caller,
@@ -40,17 +40,17 @@ pub(crate) struct Waiting<'r> {
     pub(crate) found: WaitingFor,
 }
 
-/// The known part of a request that has to wait.
+/// The information about a request that has to wait.
 #[derive(Debug)]
 pub(crate) enum WaitingFor {
-    /// Nothing is known: changes of keys have to be read first.
+    /// Nothing is known yet, because changes of keys have to be read first.
     Keys,
-    /// Its caller and its subject.
+    /// The caller and the subject are known.
     Subject(Identification),
 }
 
 impl<'r> Waiting<'r> {
-    /// A request for a document that has to wait.
+    /// Creates the state of a request for a document that has to wait.
     pub(crate) fn for_document(
         parsed: ParsedRequest<'r>,
         identified: Identified,
@@ -59,7 +59,7 @@ impl<'r> Waiting<'r> {
         Self::continues(parsed, WaitingFor::Subject(subject))
     }
 
-    /// Boxed, so that the progress of a hit is small.
+    /// Creates the progress of a request that has to wait. It is boxed to keep the progress of a hit small.
     pub(crate) fn continues(
         parsed: ParsedRequest<'r>,
         found: WaitingFor,
@@ -75,7 +75,7 @@ impl Identified {
         (found.is_fresh() && !self.target.names_a_key).then_some(found)
     }
 
-    /// Whether it can be answered without the backend.
+    /// Whether the request can be answered without the backend.
     pub(crate) fn is_servable(&self) -> bool {
         self.found.as_ref().is_some_and(FoundDocument::is_servable)
     }

@@ -1,11 +1,11 @@
-//! The header fields of a request: the common fields that every request has, and a set of the lengths of all names. One
-//! pass over all fields measures them and finds the common fields. Stages look for a dozen other fields, most of which
-//! are absent. A field whose name has a length that does not occur is absent; this check needs no hash and no lookup.
+//! The header fields of a request: the common fields, and a set of the lengths of all names. One pass over all fields
+//! measures them and finds the common fields. Stages look for a dozen other fields, most of which are absent. If no
+//! name has the length of the requested name, the field is absent. This check needs no hash and no lookup.
 
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The name is static, so it is parsed once.
+/// A static name, which need not be parsed for each request.
 pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The first two values of a field.
@@ -14,9 +14,9 @@ pub(crate) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHeaders<'r> {
     map: &'r HeaderMap,
-    /// One bit per length of a name; one bit for all lengths from 63 on.
+    /// One bit per length of a name. The last bit stands for all lengths of 63 and more.
     lengths: u64,
-    /// Size of all fields as HTTP/1.1 text.
+    /// Size of all fields in HTTP/1.1 format.
     size: usize,
     pub(crate) host: FirstTwo<'r>,
     pub(crate) authorization: FirstTwo<'r>,
@@ -43,7 +43,7 @@ impl<'r> RequestHeaders<'r> {
         headers
     }
 
-    /// Keeps the value of a field that every request has.
+    /// Keeps the value if it belongs to a common field.
     #[inline]
     fn keep(&mut self, length: usize, name: &HeaderName, value: &'r HeaderValue) {
         let kept = match length {
@@ -61,12 +61,12 @@ impl<'r> RequestHeaders<'r> {
         self.map
     }
 
-    /// Size as HTTP/1.1 text, with one space after the colon and none after the value.
+    /// Size in HTTP/1.1 format, with one space after the colon and none after the value.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// `false` if the field is certainly absent.
+    /// Returns `false` only if the field is certainly absent.
     #[inline]
     pub(crate) fn may_have(&self, name: &HeaderName) -> bool {
         self.lengths & bit(name.as_str().len()) != 0

@@ -1,7 +1,8 @@
-//! Request targets that a thread resolved recently, by their exact text and the caller's rights, with their documents.
+//! Request targets that a thread resolved recently, and their documents. An entry applies to the exact text of the
+//! target and to the caller's rights.
 //!
-//! Bounded: a target has one place among [`PLACES`]. The memo keeps no body in memory, and returns no document that the cache
-//! has replaced, removed or evicted. Expiry is checked for every request, in `documents`.
+//! The size is limited: each target has one possible place among [`PLACES`]. The memo keeps no body in memory, and
+//! returns no document that the cache has replaced, removed or evicted. `documents` checks expiry for every request.
 
 use std::cell::RefCell;
 use std::hash::BuildHasher as _;
@@ -18,11 +19,11 @@ use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
-/// Enough for the popular targets, and less than 64 KiB in each thread.
+/// The number of entries per thread. It is enough for the popular targets, and needs less than 64 KiB.
 const PLACES: usize = 128;
-/// Longer targets are resolved each time. Few targets without unknown parameters are longer.
+/// Longer targets are not kept. Few targets without unknown parameters are longer.
 const MAX_LENGTH: usize = 128;
-/// The cache is queried again after this many uses or this time, because it evicts unused documents.
+/// The cache is queried again after this many uses or this time, because it evicts documents that are not used.
 const USES_PER_LOOKUP: u32 = 16;
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -31,7 +32,7 @@ thread_local! {
         const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// The memo of one gateway. After a reload, the next gateway has another number, and finds no entries of this one.
+/// The memo of one gateway. After a reload, the new gateway has a different number and does not find the old entries.
 #[derive(Debug)]
 pub struct TargetMemo {
     generation: u64,
@@ -45,17 +46,17 @@ struct ResolvedEntry {
     key: DocumentKey,
     mark: DocumentMark,
     document: Weak<StoredDocument>,
-    /// When the cache was queried, and the uses since.
+    /// When the cache was last queried, and the number of uses since.
     looked_up: Mono,
     uses: u32,
 }
 
-/// The facts about a target.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) struct MemoEntry {
     pub(crate) key: DocumentKey,
     pub(crate) mark: DocumentMark,
-    /// Its document, unless the cache has to be queried.
+    /// The document, unless the cache has to be queried.
     pub(crate) document: Option<Arc<StoredDocument>>,
 }
 
@@ -63,14 +64,14 @@ impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            // Relaxed: only the number has to be unique.
+            // Relaxed ordering: only the number has to be unique.
             generation: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
 
 impl TargetMemo {
-    /// The facts about a target.
+    /// Looks up a target.
     pub(crate) fn recall(&self, target: &str, rights: Rights, now: Mono) -> Option<MemoEntry> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
             let entry = places.get_mut(place(target, rights))?.as_mut()?;
@@ -89,7 +90,7 @@ impl TargetMemo {
         })
     }
 
-    /// Remembers the document of a target, as found in the cache. Text of unknown parameters is not kept.
+    /// Remembers the document that the cache has for a target. A target with unknown parameters is not kept.
     pub(crate) fn remember(
         &self,
         request: &ParsedRequest<'_>,

@@ -1,7 +1,7 @@
-//! CORS: which origins may read responses in a browser, as prepared header values.
+//! CORS: the origins that may read responses in a browser, as prepared header values.
 //!
-//! CORS concerns browsers only; API keys control access. The browser's own credentials are never allowed. Origins are
-//! validated in `config`.
+//! CORS concerns only browsers; API keys control access. Credentials that the browser adds, such as cookies, are never
+//! allowed. `config` validates origins.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use scoregate_base::routes::headers::{
 };
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
-/// Methods and request headers of the API.
+/// The methods and request headers of the API.
 const READING: CorsGrant = CorsGrant {
     methods: HeaderValue::from_static("GET, HEAD"),
     fields: HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id"),
@@ -27,7 +27,7 @@ const READING: CorsGrant = CorsGrant {
 pub struct CorsGrant {
     /// The methods.
     pub methods: HeaderValue,
-    /// The headers in addition to the headers that every page may send.
+    /// Headers that are allowed in addition to the headers that every page may send.
     pub fields: HeaderValue,
 }
 
@@ -53,13 +53,14 @@ impl CorsPolicy {
         Self::new(AllowedOrigins::Any, max_age)
     }
 
-    /// Allows these origins, each written as browsers send it.
+    /// Allows these origins, written as browsers send them.
     pub fn listed(origins: Vec<HeaderValue>, max_age: Duration) -> Self {
         Self::new(AllowedOrigins::Listed(origins), max_age)
     }
 
     fn new(allowed: AllowedOrigins, max_age: Duration) -> Self {
-        let exposed = HeaderValue::try_from(for_scripts()).expect("names of headers and commas");
+        let exposed = HeaderValue::try_from(for_scripts())
+            .expect("header names and commas are visible ASCII");
         Self {
             allowed,
             exposed,
@@ -77,7 +78,7 @@ impl CorsPolicy {
         self.write_with(request_headers, &READING, options, headers);
     }
 
-    /// Does the same for a service outside of the API, whose pages may send other requests.
+    /// Adds CORS headers to a response of a service outside the API, whose clients may send other methods and headers.
     pub fn write_with(
         &self,
         request_headers: &HeaderMap,
@@ -86,7 +87,8 @@ impl CorsPolicy {
         headers: &mut HeaderMap,
     ) {
         if let AllowedOrigins::Listed(_) = self.allowed {
-            // Even without an origin in this request: caches must not reuse the response for a request with one.
+            // This is needed even if the request has no origin: caches must not reuse the response for a request that
+            // has one.
             let is_for_all = headers.get(VARY).is_some_and(|by| *by == VARY_FOR_ALL);
             let varies = if is_for_all {
                 VARY_FOR_ALL_BY_ORIGIN
@@ -100,7 +102,7 @@ impl CorsPolicy {
         };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
-        // Only with both fields is the request a preflight request.
+        // The request is a preflight request only if it has both fields.
         if options
             && request_headers.contains_key(ORIGIN)
             && request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
@@ -111,8 +113,9 @@ impl CorsPolicy {
         }
     }
 
-    /// The value of `Access-Control-Allow-Origin`. Two origins in a request count as none; browsers never send two.
-    /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
+    /// The value of `Access-Control-Allow-Origin`. A request with two origins is treated as a request without one;
+    /// browsers never send two. If all origins are allowed, the value does not depend on the request, so caches can
+    /// reuse the response.
     pub fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = request_headers.get_all(ORIGIN).iter();
         let origin = origins.next();
@@ -149,7 +152,7 @@ mod tests {
         added_to(HeaderMap::new(), cors, fields, options)
     }
 
-    /// The headers of a response with these headers.
+    /// Like `added`, for a response that already has these headers.
     fn added_to(
         mut headers: HeaderMap,
         cors: &CorsPolicy,

@@ -1,11 +1,11 @@
 //! Announces the deprecation (RFC 9745) and sunset (RFC 8594) of the API, with a link to details, as prepared header
-//! values. Nothing else happens on those dates.
+//! values. The dates have no other effect.
 
 use http::header::{HeaderMap, HeaderValue};
 
 use scoregate_base::clock::Wall;
 
-/// The announcement; empty by default.
+/// The announcement. Empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Deprecation {
     since: Option<HeaderValue>,
@@ -14,7 +14,7 @@ pub struct Deprecation {
 }
 
 impl Deprecation {
-    /// Announces the deprecation from a time, past or future, and the removal at another time.
+    /// Announces the deprecation at a time in the past or the future, and the removal at another time.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let since = deprecated_at.map(|at| format!("@{}", at.seconds()));
         Self {
@@ -24,7 +24,7 @@ impl Deprecation {
         }
     }
 
-    /// Adds a link to a description; `None` if the address is not a valid header value.
+    /// Adds a link to a description. Returns `None` if the address is not a valid header value.
     pub fn described_at(self, address: &str) -> Option<Self> {
         let mut bytes = address.bytes();
         if bytes.any(|byte| !byte.is_ascii_graphic() || b"<>\"".contains(&byte)) {

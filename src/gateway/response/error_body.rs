@@ -1,5 +1,5 @@
-//! The body of an error response: common members and, where known, details. The body is an RFC 9457 problem if the
-//! client accepts that.
+//! The body of an error response: common members and, if known, details. The body is an RFC 9457 problem if the client
+//! prefers that format.
 
 use bytes::Bytes;
 
@@ -12,12 +12,12 @@ use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::remedy_links::RemedyLink;
 
-/// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
+/// The problem types that draft-ietf-httpapi-ratelimit-headers-11 registers, with their titles. The draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
 const QUOTA_EXCEEDED: &str = "Request cannot be satisfied as assigned quota has been exceeded";
 const REDUCED_CAPACITY: &str =
     "Request cannot be satisfied due to temporary server capacity constraints";
-/// Initial capacity; enough for a usual body.
+/// Initial capacity, which is enough for a typical body.
 const CAPACITY: usize = 768;
 
 /// Renders the body.
@@ -47,7 +47,7 @@ pub(crate) fn render(
         append_string(&mut body, url);
     }
     let word = row.word;
-    // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
+    // The id needs no escaping: both kinds of request id contain only letters, digits and `._-`.
     append(
         &mut body,
         &[
@@ -71,7 +71,7 @@ pub(crate) fn render(
     Bytes::from(body)
 }
 
-/// Writes the kind of problem: a registered kind, or a section of the docs page.
+/// Writes the problem type: a registered type, or a section of the docs page.
 fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     let row = refusal.code().row();
     if let Some(rule) = refusal.rule() {
@@ -86,7 +86,7 @@ fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     }
 }
 
-/// Writes a registered kind of problem.
+/// Writes a registered problem type.
 fn registered(body: &mut Vec<u8>, kind: &str, title: &str) {
     let members = [
         ",\"type\":\"",

@@ -1,27 +1,27 @@
 //! Writes the header values that differ between responses, first on the stack and then into an allocation of the exact
-//! size. Values that repeat are kept.
+//! size. Frequent values are cached.
 
 use std::cell::RefCell;
 
 use http::HeaderValue;
 
-/// The longest value has 90 bytes.
+/// Capacity in bytes. The longest value has 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of a kind that each thread keeps: more than the lifetimes, limits and midnights in use at the same
-/// time.
+/// Number of values of a kind that each thread keeps. This is more than the number of lifetimes, limits and midnights
+/// in use at the same time.
 const KEPT: usize = 64;
 
 thread_local! {
-    /// Values of each kind. One table per thread avoids locks and shared reference counts.
+    /// The kept values of each kind. One table per thread avoids locks and shared reference counts.
     static FREQUENT: RefCell<[FrequentValues; NumberField::ALL]> =
         const { RefCell::new([const { FrequentValues::new() }; NumberField::ALL]) };
 }
 
-/// A header value that is one number after a constant text, and that many responses share.
+/// A header value that consists of a number and constant text, and that many responses share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NumberField {
-    /// The number alone.
+    /// Only the number.
     Plain,
     /// `Cache-Control` of a document.
     MaxAge,
@@ -41,7 +41,7 @@ impl NumberField {
         }
     }
 
-    /// The constant text after it. A client may use a document for a day longer while the service fails.
+    /// The constant text after the number. A client may use a document for one more day if the service fails.
     const fn suffix(self) -> &'static str {
         match self {
             Self::MaxAge => ", stale-if-error=86400",
@@ -49,7 +49,7 @@ impl NumberField {
         }
     }
 
-    /// The value. For numbers that most responses have.
+    /// The value for a number. Meant for numbers that most responses have.
     pub(crate) fn value(self, number: u64) -> HeaderValue {
         FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
             Some(kept) => kept.get(self, number),
@@ -66,7 +66,7 @@ impl NumberField {
     }
 }
 
-/// Recently written values; each number has one possible place.
+/// Recently written values. Each number has one possible place.
 #[derive(Debug)]
 struct FrequentValues([(u64, Option<HeaderValue>); KEPT]);
 
@@ -89,16 +89,16 @@ impl FrequentValues {
     }
 }
 
-/// The place of a number. Its digits are mixed: quotas and midnights are multiples of high powers of two.
+/// The place of a number. The bits are mixed because quotas and midnights are multiples of high powers of two.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the bits that remain count up to KEPT"
+    reason = "the remaining bits are an index below KEPT"
 )]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEPT.ilog2())) as usize
 }
 
-/// A header value under construction, made of a few constant words and numbers.
+/// Builds a header value from constant words and numbers.
 #[derive(Debug)]
 pub(crate) struct HeaderValueWriter {
     bytes: [u8; CAPACITY],
@@ -122,7 +122,7 @@ impl HeaderValueWriter {
         let place = self
             .bytes
             .get_mut(self.length..end)
-            .expect("no value has so many words and numbers");
+            .expect("every value fits into the buffer");
         place.copy_from_slice(words.as_bytes());
         self.length = end;
         self
@@ -134,7 +134,7 @@ impl HeaderValueWriter {
         self.text(itoa::Buffer::new().format(number))
     }
 
-    /// The text appended since the last value.
+    /// Returns the text appended since the last value.
     pub(crate) fn value(&mut self) -> HeaderValue {
         let written = self
             .bytes

@@ -1,4 +1,4 @@
-//! The limit headers of a response. One function writes them for every response.
+//! The limit headers of a response. One function writes them for all responses.
 
 use std::time::Duration;
 
@@ -34,16 +34,16 @@ pub(crate) struct LimitHeaders {
 
 /// The owner of the limits.
 enum LimitScope {
-    /// An application: status of its minute and its day, and its policy header.
+    /// An application: the status of its minute and its day, and its policy header.
     Application([LimitStatus; 2], HeaderValue),
-    /// An application with other calendar limits: status of all its limits, shortest first, and its policy header.
+    /// An application with other calendar limits: the status of all its limits, shortest first, and its policy header.
     Windows(Vec<LimitStatus>, HeaderValue),
-    /// An address: status of its guard.
+    /// An address: the status of its guard.
     Address,
 }
 
 impl LimitHeaders {
-    /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
+    /// Reports the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
     pub(crate) fn new(at: &ResponseContext<'_>, answered: Answered<'_>) -> Self {
         let hit = answered.err().and_then(Refusal::rule);
@@ -58,7 +58,7 @@ impl LimitHeaders {
                 scope: LimitScope::Address,
             };
         };
-        // The current terms are used, not the caller's copy, because the headers describe the time of sending.
+        // The current terms are used instead of the caller's copy, because the headers describe the time of sending.
         let terms = caller.account.terms();
         if !terms.limits.calendar.is_empty() {
             return Self::with_windows(&caller.account, &terms, hit, at);
@@ -162,7 +162,8 @@ impl LimitHeaders {
     }
 }
 
-/// Status of the minute and the day, if `charge` read it on the day of sending: headers describe the moment of sending.
+/// The status of the minute and the day, if `charge` read it on the day of sending. Headers describe the time of
+/// sending.
 fn charged_statuses<'a>(
     answered: Answered<'a>,
     at: &ResponseContext<'_>,
@@ -174,7 +175,7 @@ fn charged_statuses<'a>(
     document.limit_statuses.as_ref()
 }
 
-/// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
+/// Writes, for example, `"minute";r=59;t=1`: the remaining allowance, and the seconds until it is full again.
 fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
     values
         .text("\"")
@@ -185,7 +186,7 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
         .number(seconds_until_full(limit_status));
 }
 
-/// The parts of all limits as one value, which may exceed the capacity of the writer.
+/// The parts of all limits as one value, which may be too long for the writer.
 fn standing(statuses: &[LimitStatus]) -> HeaderValue {
     let part = |status: &LimitStatus| {
         let seconds = seconds_until_full(status);

@@ -1,4 +1,4 @@
-//! Responses: head, header values, error bodies, pages.
+//! Responses: heads, header values, error bodies and pages.
 
 pub(super) mod cors;
 pub(super) mod deprecation;

@@ -1,5 +1,4 @@
-//! A page for one request: its representation, and whether the client's copy is current. The headers are written by
-//! `respond`.
+//! A page for one request: its representation, and whether the client's copy is current. `respond` writes the headers.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use http::header::ACCEPT_ENCODING;
 use crate::cache::{ContentCoding, Representation, is_current, negotiate};
 use crate::pages::Page;
 
-/// A page that needs no key, in the encoding for one client.
+/// A page that needs no key, in the encoding that one client prefers.
 #[derive(Debug)]
 pub(crate) struct PageReply {
     pub(crate) page: Arc<Page>,
@@ -28,7 +27,7 @@ impl PageReply {
         }
     }
 
-    /// Its bytes and their headers.
+    /// The bytes of the page and their headers.
     pub(crate) fn representation(&self) -> &Representation {
         self.page.choose(self.encoding)
     }

@@ -1,11 +1,11 @@
-//! Whether the client prefers a form to the default form, by the weights in `Accept`.
+//! Decides from the weights in `Accept` whether the client prefers a form to the default form.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
 use crate::cache::quality;
 
-/// q-values in thousandths, each from the most specific media range that covers the form.
+/// q-values in thousandths.
 #[derive(Default)]
 struct AcceptedForms {
     form: Option<u16>,
@@ -14,7 +14,8 @@ struct AcceptedForms {
     any: Option<u16>,
 }
 
-/// Two media types and the range of both. The first is preferred by a higher weight, or by its name if the weights are equal.
+/// Two media types, and the range that contains both. The first is preferred if its weight is higher, or if the weights
+/// are equal and it is named.
 type OfferedForms = [&'static str; 3];
 
 /// Whether the client prefers a problem to plain JSON.
@@ -34,7 +35,7 @@ pub(crate) fn prefers_markdown(headers: &HeaderMap) -> bool {
 
 fn prefers(headers: &HeaderMap, offered: OfferedForms) -> bool {
     let mut accepted = AcceptedForms::default();
-    // A walk over the few headers of a request costs less than the hash for a lookup.
+    // Iterating over the few headers of a request costs less than the hash for a lookup.
     for (name, line) in headers {
         if *name != ACCEPT {
             continue;
@@ -46,7 +47,7 @@ fn prefers(headers: &HeaderMap, offered: OfferedForms) -> bool {
 }
 
 impl AcceptedForms {
-    /// Malformed ranges are ignored.
+    /// Adds a media range. Malformed ranges are ignored.
     fn add(&mut self, range: &str, [form, default, group]: OfferedForms) {
         let mut parts = range.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Addresses that refusals name: where a caller without a key can sign up, and where larger plans are available.
+//! Addresses in refusals: where a caller without a key can sign up, and where larger plans are available.
 
 use http::{HeaderValue, StatusCode};
 
@@ -8,27 +8,27 @@ use scoregate_base::limits::{LimitRule, LimitStatus};
 use scoregate_base::plans::{Tier, TierLimits};
 use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
 
-/// The addresses, as far as they are configured.
+/// The configured addresses.
 #[derive(Clone, Debug, Default)]
 pub struct RemedyLinks {
     root: String,
     sign_up: Option<RemedyLink>,
     upgrade: Option<RemedyLink>,
-    /// The limits of tiers and where they are bought, by their place among all tiers.
+    /// The limits of each tier and the address where it can be bought, by the index of the tier.
     plans: Vec<Option<(TierLimits, RemedyLink)>>,
 }
 
-/// An address with the member of the body that states it.
+/// An address, and the member of the body that contains it.
 #[derive(Clone, Debug)]
 pub(crate) struct RemedyLink {
     pub(crate) member: &'static str,
     pub(crate) url: String,
-    /// The value of `Link`, including the link of the deprecation.
+    /// The value of `Link`, including the link to the deprecation.
     pub(crate) header: HeaderValue,
 }
 
 impl RemedyLink {
-    /// `None` if the address is not a valid header value.
+    /// Returns `None` if the address is not a valid header value.
     fn new(member: &'static str, url: String, relation: &str, other: &str) -> Option<Self> {
         let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
         Some(Self {
@@ -40,8 +40,8 @@ impl RemedyLink {
 }
 
 impl RemedyLinks {
-    /// Creates the links from the public address of the service without a path (empty if it is unknown), the addresses
-    /// of sign-up and larger plans, and the link that every response has.
+    /// Creates the links from the public address of the service without a path (empty if unknown), the addresses of
+    /// sign-up and larger plans, and the link that every response has.
     pub fn new(
         root: &str,
         sign_up: Option<String>,
@@ -66,12 +66,13 @@ impl RemedyLinks {
         }
     }
 
-    /// The public address of the service without a path; empty if it is unknown.
+    /// The public address of the service without a path. Empty if unknown.
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// The address for a caller with this refusal: of the plan that it names or of the next higher limit, if it is known.
+    /// The address for a caller with this refusal, if known: of the plan that the refusal names, or of the plan with
+    /// the next higher limit.
     pub(crate) fn of(&self, refusal: &Refusal, limited: &LimitStatus) -> Option<&RemedyLink> {
         if refusal.code().row().status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();

@@ -1,4 +1,4 @@
-//! The content of a response. Its headers are written in `respond`.
+//! The content of a response. `respond` writes the headers.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) enum Reply {
     Page(PageReply),
     /// A redirect to the canonical address of a page.
     Moved(&'static str),
-    /// The process is alive.
+    /// The answer to a liveness probe.
     Health,
     /// The allowed methods.
     Options,
@@ -39,15 +39,15 @@ pub(crate) enum Reply {
 /// The end of a request: an answer or a refusal.
 pub(crate) type Answered<'r> = Result<&'r Reply, &'r Refusal>;
 
-/// A document in the form for one caller.
+/// A document in the form that one caller may see.
 #[derive(Debug)]
 pub(crate) struct DocumentReply {
     served: Served,
     rights: Rights,
     encoding: ContentCoding,
-    /// The request, as evidence of use.
+    /// The document and request as evidence of use.
     pub(crate) document: DocumentUse,
-    /// When it was served.
+    /// When the document was served.
     at: Mono,
     max_age: u64,
     /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
@@ -56,7 +56,7 @@ pub(crate) struct DocumentReply {
     pub(crate) limit_statuses: Option<[LimitStatus; 2]>,
 }
 
-/// The request for a stored document, as evidence of use. Decides on a 304.
+/// The evidence of use for a request for a stored document. Decides whether the answer is a 304.
 pub(crate) fn document_use(
     stored: &StoredDocument,
     target: &ResolvedTarget,
@@ -73,7 +73,7 @@ pub(crate) fn document_use(
 }
 
 impl Reply {
-    /// The document, if it is one.
+    /// The document, if the reply is a document.
     pub(crate) fn document(&self) -> Option<&DocumentReply> {
         match self {
             Self::Document(reply) => Some(reply),
@@ -83,7 +83,7 @@ impl Reply {
 }
 
 impl DocumentReply {
-    /// In the form for the caller's rights and the encoding.
+    /// Creates a reply in the form for the caller's rights and in the requested encoding.
     pub(crate) fn new(
         served: Served,
         target: &ResolvedTarget,
@@ -113,12 +113,12 @@ impl DocumentReply {
         self.at.since(self.served.stored.confirmed)
     }
 
-    /// Whether it is the result of a call of a tool.
+    /// Whether the reply is the result of a tool call.
     pub(crate) fn is_tool_result(&self) -> bool {
         self.encoding == ContentCoding::ToolResult
     }
 
-    /// Its bytes and their headers.
+    /// The bytes of the document and their headers.
     pub(crate) fn representation(&self) -> &Representation {
         let document = &self.served.stored.document;
         document.form(self.rights).choose(self.encoding)

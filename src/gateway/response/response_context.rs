@@ -1,4 +1,4 @@
-//! Everything a response depends on besides the reply.
+//! Everything that a response depends on in addition to the reply.
 
 use http::request::Parts;
 
@@ -8,7 +8,7 @@ use crate::gateway::stages::authenticate::Caller;
 use crate::gateway::{AddressGuard, Gateway, Peer};
 use scoregate_base::clock::Now;
 
-/// Everything a response depends on besides the reply.
+/// Everything that a response depends on in addition to the reply.
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseContext<'r> {
     pub(crate) gateway: &'r Gateway,
@@ -20,7 +20,7 @@ pub(crate) struct ResponseContext<'r> {
     pub(crate) caller: Option<&'r Caller>,
     /// The guard of the gateway, or a copy.
     pub(crate) guard: &'r AddressGuard,
-    /// The moment of sending.
+    /// The time of sending.
     pub(crate) now: Now,
 }
 

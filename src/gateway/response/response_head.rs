@@ -1,8 +1,8 @@
 //! The headers of a response, set in the order in which they are sent.
 //!
-//! Responses use few distinct sets of header fields. For each set a map of its names is kept, with the values that
-//! fields usually have. A response copies the map and replaces the other values, so names are not hashed for every
-//! response. The values are chosen in `respond`.
+//! Responses use few distinct sets of header fields. For each set, a map with the default values of the fields is kept.
+//! A response copies the map and replaces the values that differ, so names are not hashed for every response. `respond`
+//! chooses the values.
 
 use std::cell::RefCell;
 
@@ -45,7 +45,7 @@ pub(crate) enum HeaderField {
     StrictTransportSecurity,
 }
 
-/// The names, in the order of the variants, which is the order on the wire, and the values that fields usually have.
+/// The names and the default values, in the order of the variants. This is the order on the wire.
 const FIELDS: [(HeaderName, &str); 23] = [
     (CONTENT_TYPE, "application/json"),
     (CONTENT_LENGTH, ""),
@@ -72,12 +72,12 @@ const FIELDS: [(HeaderName, &str); 23] = [
     (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
 ];
 
-/// Maximum number of sets kept per thread. About twenty occur.
-// The list is searched from its start, so it has to stay short.
+/// Maximum number of sets kept per thread. In practice there are about twenty.
+// The list is searched linearly, so it has to stay short.
 const MAX_TEMPLATES: usize = 64;
 
 thread_local! {
-    /// Maps of the sets used so far. One list per thread avoids locks.
+    /// The maps of the sets used so far. One list per thread avoids locks.
     static TEMPLATES: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -100,7 +100,7 @@ impl HeaderFieldSet {
         Self(self.0 | other.0)
     }
 
-    /// With a field, if `is_present`.
+    /// Adds a field if `is_present`.
     pub(crate) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
         if is_present {
             Self(self.0 | field.bit())
@@ -109,7 +109,7 @@ impl HeaderFieldSet {
         }
     }
 
-    /// A map of these fields with their usual values.
+    /// A map of these fields with their default values.
     fn template(self) -> HeaderMap {
         TEMPLATES.with_borrow_mut(|kept| {
             if let Some((_, fields)) = kept.iter().find(|(known, _)| *known == self) {
@@ -141,7 +141,7 @@ pub(crate) struct HeadStart<'m> {
 }
 
 impl<'m> HeadStart<'m> {
-    /// Begins a head that will be in `map`.
+    /// Begins a head that is written to `map`.
     pub(crate) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
         Self { map, last }
     }
@@ -157,7 +157,7 @@ impl<'m> HeadStart<'m> {
     }
 }
 
-/// Sets the values of a map that has a set of fields.
+/// Sets the values of the fields in a map.
 pub(crate) struct HeadWriter<'m> {
     values: ValuesMut<'m, HeaderValue>,
     /// Fields without a value.
@@ -165,7 +165,7 @@ pub(crate) struct HeadWriter<'m> {
 }
 
 impl HeadWriter<'_> {
-    /// Sets the next field. All must be set, in the order of [`HeaderField`].
+    /// Sets the next field. All fields must be set, in the order of [`HeaderField`].
     #[inline]
     pub(crate) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.next(field) {
@@ -173,7 +173,7 @@ impl HeadWriter<'_> {
         }
     }
 
-    /// Leaves the next field at its usual value.
+    /// Keeps the default value of the next field.
     #[inline]
     pub(crate) fn keep(&mut self, field: HeaderField) {
         self.next(field);
@@ -203,7 +203,7 @@ impl HeadWriter<'_> {
 mod tests {
     use super::*;
 
-    /// Builds a map of these fields; each value is `word` and the field's number.
+    /// Builds a map of these fields. Each value is `word` and the field's number.
     fn head(fields: &[HeaderField], word: &str) -> HeaderMap {
         let mut map = HeaderMap::new();
         let mut head =
@@ -249,7 +249,7 @@ mod tests {
         }
         let known = TEMPLATES
             .with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
-        assert_eq!(known, 3, "what is copied has to have been kept");
+        assert_eq!(known, 3, "copied maps must have been kept");
     }
 
     #[test]

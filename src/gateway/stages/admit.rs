@@ -1,6 +1,6 @@
 //! Stage 4: checks the caller's budget. One decision takes a minute token and holds a day unit, or takes nothing.
-//! Dropping a hold returns the unit. Only a 200 keeps it; every other outcome, including a disconnect, returns it.
-//! Balances are in `limits`.
+//! Dropping a hold returns the unit. Only a 200 spends the unit; every other outcome, including a disconnect, returns
+//! it. Balances are in `limits`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use scoregate_base::limits::LeaseAvailability;
 
 use super::authenticate::Caller;
 
-/// Maximum number of ledger calls that a request waits for. Each brings units, which other requests may take.
+/// Maximum number of ledger calls that a request waits for. Other requests may take the units that a call obtains.
 const MAX_LEASES: u32 = 32;
 
 /// The result of admission.
 #[derive(Debug)]
 pub(crate) enum Admission<'a> {
-    /// A unit of the day is held: the request may fetch.
+    /// A unit of the day is held, so the request may fetch.
     ToFetch(HeldUnit<'a>),
-    /// No unit is available: the request may only revalidate the caller's copy.
+    /// No unit is available, so the request may only revalidate the caller's copy.
     ToRevalidate(TakenToken<'a>),
 }
 
@@ -59,7 +59,7 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// Returns the token of a request that was not served. The result is the reason why it has no unit.
+    /// Returns the token of a request that was not served. The result is the reason why the request has no unit.
     pub(crate) fn give_back(self) -> Refusal {
         self.account.state().give_back_token();
         self.without_unit
@@ -67,7 +67,7 @@ impl TakenToken<'_> {
 }
 
 impl<'a> Admission<'a> {
-    /// The outcome of admission for this account. It takes the unit or the token.
+    /// The result of admission for this account. It holds the unit or the token.
     pub(crate) fn new(end: AdmissionEnd, account: &'a Account) -> Result<Self, Refusal> {
         match end {
             AdmissionEnd::Hold { day, .. } => Ok(Self::ToFetch(HeldUnit {
@@ -84,7 +84,8 @@ impl<'a> Admission<'a> {
     }
 }
 
-/// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`.
+/// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`
+/// before that.
 pub(crate) async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
@@ -100,7 +101,8 @@ pub(crate) async fn admit<'a>(
                 return Admission::new(end, &caller.account);
             }
             AdmissionStep::WithoutLedger => ledger = leases.without_ledger(&caller.account),
-            // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
+            // Every round trip obtains units or tokens, which concurrent requests may take, or shows that there are
+            // none.
             AdmissionStep::Lease => {
                 before_waiting();
                 match leases.lease(&caller.account).await {
@@ -118,7 +120,7 @@ pub(crate) async fn admit<'a>(
     Err(Shortage::Units.into())
 }
 
-/// Leases more units if few are left, and counts the decisions that the unreachable ledger causes.
+/// Leases more units if few are left, and counts decisions that result from an unreachable ledger.
 fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     match end {
         AdmissionEnd::Hold { supply, .. } => match supply {
@@ -131,7 +133,7 @@ fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     }
 }
 
-/// Decides on a request at one of `gateways`, and changes only its account.
+/// Decides on a request at one of `gateways`. Changes only the account of the caller.
 pub(crate) fn decide(
     leases: &Leases,
     gateways: Option<NonZeroU32>,

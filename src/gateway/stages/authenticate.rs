@@ -1,7 +1,6 @@
 //! Stage 2: finds the application of the key.
 //!
-//! Text without the form of a key is refused before any lookup. Does not check what the tier may request; see
-//! `resolve`.
+//! A text that does not have the format of a key is refused before any lookup. `resolve` checks the rights of the tier.
 
 use std::sync::Arc;
 
@@ -30,8 +29,8 @@ const KEY_PARAMETERS: [&str; 8] = [
     "authorization",
 ];
 
-/// The application of a request, and its terms at the time of the request. Copied: all applications of a tier share their
-/// terms, and threads that count references to them would contend.
+/// The application of a request, and its terms at the time of the request. The terms are copied: all applications of a
+/// tier share them, so threads would contend for their reference count.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) account: Arc<Account>,
@@ -40,7 +39,7 @@ pub(crate) struct Caller {
     pub(crate) limits: Limits,
     /// When the key expires.
     pub(crate) expires_at: Option<Wall>,
-    /// A number fixed per key; spreads clients over time.
+    /// A fixed number per key, which spreads clients over time.
     pub(crate) spread: u64,
 }
 
@@ -83,7 +82,7 @@ impl Caller {
         self.limits.calendar.is_empty() || self.account.state().knows_windows()
     }
 
-    /// The priority of its fetches.
+    /// The priority of the caller's fetches.
     pub(crate) fn fetch_priority<'t>(
         &self,
         trace: Option<&'t TraceContext>,
@@ -92,12 +91,12 @@ impl Caller {
         FetchPriority::caller(self.account.id, self.rights.is_paid(), trace, span)
     }
 
-    /// Takes a token of the guard of its application. Returns `false` if there is none.
+    /// Takes a token from the guard of the application. Returns `false` if there is none.
     pub(crate) fn take_guard_token(&self, now: Now) -> bool {
         self.account.state().take_guard(&self.limits, now)
     }
 
-    /// The same caller with a copy of the account, on which steps can be tried without an effect.
+    /// The same caller with a copy of the account, so that decisions can be tried without an effect.
     pub(crate) fn on_a_copy(&self) -> Self {
         Self {
             account: Arc::new(self.account.copied()),
@@ -106,7 +105,7 @@ impl Caller {
     }
 }
 
-/// The place where a request without a key may have put it. Reads only the names of query parameters.
+/// The place where a request without a key may have a misplaced key. Reads only the names of query parameters.
 fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
     let mut names = request.query.into_iter().flat_map(query_names);
     if names.any(|name| is_for_keys(&name)) {

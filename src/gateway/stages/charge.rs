@@ -1,6 +1,7 @@
-//! Stages 4 and 6 in one step, for a request whose response is ready: admits and charges it under one lock of its account.
+//! Stages 4 and 6 in one step, for a request whose response is ready: the request is admitted and charged under one
+//! lock of its account.
 //!
-//! Requests that have to wait are left to `admit` and `settle`.
+//! `admit` and `settle` process the requests that have to wait.
 
 use crate::accounts::Charge;
 use crate::quota::Leases;

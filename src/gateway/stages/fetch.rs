@@ -1,7 +1,7 @@
-//! Stage 5: gets the document. It is the only stage that uses the cache *and* the backend.
+//! Stage 5: gets the document. Only this stage uses both the cache and the backend.
 //!
-//! The verdict on the stored document and the result of a fetch meet in one `match`. Fetches themselves are in
-//! `documents`; the form of the document is chosen in `respond`.
+//! One `match` combines the verdict on the stored document with the result of a fetch. `documents` makes the fetches;
+//! `respond` chooses the form of the document.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use super::resolve::ResolvedTarget;
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) stored: Arc<StoredDocument>,
-    /// When its refresh is due.
+    /// When the refresh of the document is due.
     pub(crate) due: Mono,
-    /// Source of the document.
+    /// The source of the document.
     pub(crate) outcome: CacheOutcome,
 }
 
@@ -57,15 +57,15 @@ impl Served {
 /// The source of a request's document.
 #[derive(Debug)]
 pub(crate) enum DocumentSource {
-    /// It fetches nothing and is refused.
+    /// No source: the request is refused without a fetch.
     Nowhere(Refusal),
-    /// It serves the stored document, which is refreshed in the background if it is stale.
+    /// The stored document is served. It is refreshed in the background if it is stale.
     Store(Served),
-    /// It waits for a fetch. If the fetch fails, it serves this document.
+    /// The request waits for a fetch. If the fetch fails, this document is served.
     Fetch(Option<FoundDocument>),
 }
 
-/// The source for this target, if this document is stored.
+/// The source for this target. `found` is the stored document.
 pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
     if target.names_a_key {
         return DocumentSource::Nowhere(Refusal::ModelNotFound);
@@ -83,7 +83,7 @@ pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> D
     }
 }
 
-/// The document after a fetch, if this document was stored before.
+/// The document after a fetch. `fallback` is the document that was stored before.
 pub(crate) fn fetched(
     fallback: Option<FoundDocument>,
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
@@ -109,9 +109,10 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
     }
 }
 
-/// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
+/// The stored document, fresh or stale but not expired, without a fetch. Used for requests whose daily quota is used
+/// up.
 pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
-    // Without a document, the answer is the reason for the missing unit; see `settle`.
+    // If there is no document, `settle` replaces this refusal with the reason for the missing unit.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,
@@ -121,7 +122,7 @@ pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
     Ok(Served::found(found, outcome))
 }
 
-/// The stored document, as a use of it.
+/// The stored document. Counts as a use of it.
 pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     if let Some(found) = &found {
         found.stored.used();
@@ -129,7 +130,7 @@ pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal
     stored_only(found)
 }
 
-/// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
+/// The document: a fresh stored document, a fetched document, or a stale stored document if the fetch failed.
 pub(crate) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
@@ -140,7 +141,7 @@ pub(crate) async fn fetch(
     let key = &target.key;
     let found = match found {
         Some(fresh) if fresh.is_fresh() => Some(fresh),
-        // It may have been stored while the request was admitted.
+        // The document may have been stored while the request was admitted.
         Some(_) | None => engine.documents.find(key, now.mono),
     };
     match source(target, found) {

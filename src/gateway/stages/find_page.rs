@@ -14,7 +14,7 @@ use scoregate_base::routes::API_BASE;
 
 use super::parse::{MethodKind, ParsedRequest};
 
-/// Liveness: answers as long as the process runs.
+/// The liveness endpoint, which answers as long as the process runs.
 const HEALTH: &str = "/healthz";
 
 /// The page or redirect, or the response to OPTIONS.
@@ -26,7 +26,7 @@ pub(crate) fn find_page(
     if parsed.method == MethodKind::Options {
         return Some((RequestSubject::Options, Reply::Options));
     }
-    // Paths of the API need a key, so that clients without one learn nothing about routes.
+    // Paths of the API need a key, so that clients without a key learn nothing about routes.
     if parsed.path.starts_with(API_BASE) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(crate) fn find_page(
     Some((RequestSubject::Page, reply))
 }
 
-/// Refuses a page if its address got too many bytes of pages.
+/// Refuses a page if the client's address has downloaded too many bytes of pages.
 pub(crate) fn within_page_bytes(
     reply: Reply,
     head: &Parts,

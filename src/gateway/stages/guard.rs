@@ -1,4 +1,4 @@
-//! Before the response: limits refusals. The buckets are in `AddressGuard` and in the account.
+//! Limits refusals, before the response is built. The buckets are in `AddressGuard` and in the account.
 
 use crate::gateway::{AddressGuard, Peer, Refusal};
 use scoregate_base::clock::Now;

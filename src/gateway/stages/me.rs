@@ -1,4 +1,4 @@
-//! `/me`: the caller's own tier, limits and usage. Never stored, different for every key.
+//! `/me`: the caller's own tier, limits and usage. The response is different for every key and is never stored.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -52,14 +52,14 @@ struct MeAllowance {
     reset_at: String,
 }
 
-/// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
+/// Answers `/me`, the only endpoint that needs no document. A request costs a token of the guard.
 pub(crate) fn me(
     gateway: &Gateway,
     key_prefix: &str,
     caller: &Caller,
     now: Now,
 ) -> Result<Reply, Refusal> {
-    // It takes neither a unit nor a minute token, so only the guard limits it.
+    // The request takes neither a unit nor a minute token, so only the guard limits it.
     if !caller.take_guard_token(now) {
         return Err(Refusal::TooManyRefusals);
     }
@@ -89,7 +89,7 @@ pub(crate) fn me(
         count: 1,
         data: [item],
     };
-    let body = serde_json::to_vec(&envelope).expect("texts and numbers always make JSON");
+    let body = serde_json::to_vec(&envelope).expect("strings and numbers are always valid JSON");
     Ok(Reply::Me(Bytes::from(body)))
 }
 
@@ -104,8 +104,8 @@ fn allowance(limit_status: &LimitStatus) -> MeAllowance {
     }
 }
 
-/// Recommended polling interval. Once per refresh keeps a client current; a key with a smaller quota polls as often as its
-/// quota allows.
+/// The recommended polling interval. One request per refresh keeps a client current. A client whose quota is too small
+/// for that should poll as often as its quota allows.
 fn poll_seconds(statuses: &[LimitStatus], cadence: u64) -> u64 {
     statuses.iter().fold(cadence, |longest, status| {
         let window = u64::from(status.window_seconds);

@@ -1,4 +1,4 @@
-//! The stages of the request path, each a file that is named by a verb. A stage never calls another stage.
+//! The stages of the request path. Each stage is a file, named with a verb. A stage never calls another stage.
 
 pub(super) mod admit;
 pub(super) mod authenticate;

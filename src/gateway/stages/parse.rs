@@ -1,6 +1,6 @@
 //! Stage 1: checks the size, syntax, framing, host and method of a request.
 //!
-//! Stricter than the HTTP codec. Invalid requests are refused, never repaired.
+//! The checks are stricter than the HTTP codec. Invalid requests are refused, never corrected.
 
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
 use http::request::Parts;
@@ -11,7 +11,7 @@ use crate::gateway::request::host::{is_host, is_same_host};
 use crate::gateway::request::request_headers::RequestHeaders;
 use crate::gateway::{HttpViolation, Refusal};
 
-/// Maximum length of a request target, path and query together.
+/// Maximum length of a request target, which is the path and the query.
 pub(crate) const MAX_TARGET: usize = 2_048;
 /// Maximum size of a request head, from the method to the empty line.
 pub(crate) const MAX_HEAD: usize = 16_384;
@@ -23,7 +23,7 @@ pub(crate) struct ReceivedRequest<'r> {
     pub(crate) headers: RequestHeaders<'r>,
     pub(crate) has_body: bool,
     pub(crate) credentials: Credentials<'r>,
-    /// The target of a call of a tool, whose head is valid.
+    /// The target of a tool call. The head of the call is already checked.
     pub(crate) called: Option<&'r str>,
 }
 
@@ -39,7 +39,7 @@ impl<'r> ReceivedRequest<'r> {
         }
     }
 
-    /// A call of a tool, which is equivalent to a GET of `target`.
+    /// Creates the request for a tool call, which is equivalent to a GET of `target`.
     pub(crate) fn of_tool(head: &'r Parts, target: &'r str) -> Self {
         Self {
             called: Some(target),
@@ -61,7 +61,7 @@ pub(crate) struct ParsedRequest<'r> {
     pub(crate) headers: RequestHeaders<'r>,
     pub(crate) credentials: Credentials<'r>,
     pub(crate) method: MethodKind,
-    /// Whether it is a call of a tool. Its response is neither encoded nor a 304.
+    /// Whether the request is a tool call. The response to a tool call is neither encoded nor a 304.
     pub(crate) is_tool_call: bool,
 }
 
@@ -72,16 +72,16 @@ impl ParsedRequest<'_> {
     }
 }
 
-/// The request of the client, by method.
+/// The kind of answer that the method requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MethodKind {
-    /// A response, with or without its body.
+    /// A response, with a body (GET) or without (HEAD).
     Answer,
     /// The allowed methods.
     Options,
 }
 
-/// Checks a request's size and syntax, then its method.
+/// Checks the size and the syntax of a request, and then the method.
 pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     if let Some(target) = request.called {
         return call(request, target);
@@ -118,7 +118,7 @@ pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     })
 }
 
-/// The request that corresponds to a call of a tool.
+/// The request that corresponds to a tool call.
 fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedRequest<'r>, Refusal> {
     if target.len() > MAX_TARGET {
         return Err(Refusal::UriTooLong);
@@ -139,8 +139,8 @@ fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedReque
     })
 }
 
-/// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
-/// `Transfer-Encoding`: the codec hides a `Content-Length` next to it.
+/// Whether the size and syntax of a head are valid. Only a POST may have a body, and it must not have
+/// `Transfer-Encoding`, because the codec hides a `Content-Length` that is sent together with it.
 pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     let headers = RequestHeaders::new(&head.headers);
     let is_connect = head.method == Method::CONNECT;
@@ -156,7 +156,7 @@ pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     })
 }
 
-/// The request target, if target and head are not too large.
+/// The request target, if the target and the head are not too large.
 fn limited_target<'h>(head: &'h Parts, headers: RequestHeaders<'_>) -> Result<&'h str, Refusal> {
     let target = head
         .uri
@@ -171,12 +171,12 @@ fn limited_target<'h>(head: &'h Parts, headers: RequestHeaders<'_>) -> Result<&'
     Ok(target)
 }
 
-/// Size of the head as HTTP/1.1 text.
+/// Size of the head in HTTP/1.1 format.
 fn head_size(head: &Parts, headers: RequestHeaders<'_>, target: &str) -> usize {
     head.method.as_str().len() + target.len() + "  HTTP/1.1\r\n\r\n".len() + headers.size()
 }
 
-/// Rejects a body and every header that could hide one.
+/// Rejects a body, and every header that could hide a body.
 fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
     let no_length = match headers.first_two(&CONTENT_LENGTH) {
         [None, _] => true,
@@ -189,13 +189,14 @@ fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Requires a path on this server, in ASCII; on HTTP/1 also as an `http` or `https` URL (RFC 9112, 3.2.2), whose authority is
-/// compared with `Host` later. Of a URL only path and query are used. OPTIONS may have an asterisk instead.
+/// Requires a path on this server, in ASCII. HTTP/1 also allows an `http` or `https` URL (RFC 9112, 3.2.2), whose
+/// authority is compared with `Host` later; only the path and the query of the URL are used. OPTIONS also allows an
+/// asterisk.
 fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     let is_asterisk = head.method == Method::OPTIONS && target == "*";
     let is_valid = match (head.uri.scheme_str(), head.uri.authority()) {
         (None, None) => target.starts_with('/') || is_asterisk,
-        // On HTTP/2 scheme and authority are separate fields.
+        // On HTTP/2 the scheme and the authority are separate fields.
         _ if head.version >= Version::HTTP_2 => target.starts_with('/') || is_asterisk,
         // The path of a URL may be empty.
         (Some("http" | "https"), Some(_)) => target.starts_with(['/', '?']),
@@ -208,7 +209,8 @@ fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Requires exactly one valid Host on HTTP/1.1, on HTTP/2 an authority or a Host. If both are present, they must be equal.
+/// Requires exactly one valid Host on HTTP/1.1, and an authority or a Host on HTTP/2. If both are present, they must be
+/// equal.
 fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
     let [first, second] = headers.host;
     let authority = head

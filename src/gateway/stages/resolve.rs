@@ -1,5 +1,5 @@
-//! Stage 3: finds the requested document and checks entitlement: route, then path and query values, then the caller's
-//! rights.
+//! Stage 3: finds the requested document and checks the route, the values in path and query, and the caller's rights,
+//! in this order.
 
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
@@ -34,21 +34,21 @@ pub(crate) struct ResolvedTarget {
 pub(crate) enum Wanted {
     /// `/me`.
     Me,
-    /// A document, with the stored one if there is one.
+    /// A document, with the stored document if there is one.
     Document(ResolvedTarget, Option<FoundDocument>),
 }
 
-/// The kind of lookup of documents.
+/// How documents are looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lookup<'m> {
-    /// By the memo, then in the cache, as a use.
+    /// In the memo, then in the cache. Counts as a use.
     Use(&'m TargetMemo),
-    /// In the cache, without an effect on the eviction.
+    /// In the cache, without an effect on eviction.
     Peek,
 }
 
 impl ResolvedTarget {
-    /// A document that the caller may request, in the form that this request selects.
+    /// Creates the target for a document that the caller may request, in the encoding that the request selects.
     #[inline]
     fn new(
         request: &ParsedRequest<'_>,
@@ -80,7 +80,7 @@ impl ResolvedTarget {
     }
 }
 
-/// Finds the object of a request with these rights. Inlined, so that a hit moves the result once.
+/// Finds the object of a request with these rights. Inlined, so that a hit moves the result only once.
 #[inline]
 pub(crate) fn resolve(
     gateway: &Gateway,
@@ -136,7 +136,7 @@ pub(crate) fn target(
     Ok(ResolvedTarget::new(request, key, mark, form))
 }
 
-/// Checks whether these rights cover a document. A refusal names one of the tiers that do.
+/// Checks whether these rights cover a document. A refusal names a tier whose rights cover it.
 pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
     match PlanGap::of(key, rights, tiers) {
         None => Ok(()),
@@ -144,7 +144,7 @@ pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Resu
     }
 }
 
-/// The stored document, which is kept in the memo.
+/// Finds the stored document, and keeps it in the memo.
 fn find(
     gateway: &Gateway,
     request: &ParsedRequest<'_>,

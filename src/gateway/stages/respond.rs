@@ -1,6 +1,6 @@
-//! Stage 7: builds the response. It chooses the status and the headers of the API; `cors` and `deprecation` add theirs.
-//! Constant parts were prepared when the document was stored; only numbers that change are written here. One code path
-//! writes the limit headers of every response. Earlier stages decide the answer.
+//! Stage 7: builds the response that earlier stages decided on. It chooses the status and the headers of the API;
+//! `cors` and `deprecation` add their headers. Constant parts were prepared when the document was stored, so only
+//! numbers that change are written here. One code path writes the limit headers of all responses.
 
 use bytes::Bytes;
 use http::header::{LINK, LOCATION, VARY};
@@ -27,7 +27,7 @@ const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-stor
 const VARY_BY_FORM: &str = "Accept-Encoding, Authorization, X-API-Key, Accept";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// The fields of every response, after the fields of its content and of the limits.
+/// The fields of every response, which follow the fields of the content and of the limits.
 const COMMON: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
@@ -62,8 +62,8 @@ pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Respo
     response
 }
 
-/// Whether shared caches may store the response. If so, it contains nothing about a client and does not depend on a
-/// key.
+/// Whether shared caches may store the response. Such a response contains nothing about a client and does not depend on
+/// a key.
 fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     match answered {
         Ok(Reply::Page(reply)) => reply.page.is_public(),
@@ -74,7 +74,8 @@ fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     }
 }
 
-/// The fields after the fields of the content. Responses to POST, such as calls of tools, are not stored.
+/// The fields after the fields of the content. `Vary` is omitted for tool calls: they are POST requests, whose
+/// responses are not stored.
 fn last_fields(is_shared: bool, peer: Peer) -> HeaderFieldSet {
     let limits = if is_shared {
         HeaderFieldSet::default()
@@ -142,7 +143,7 @@ fn add_rare_fields(
     }
 }
 
-/// Status and body of a response, and the part of its head that depends on its content.
+/// The status and the body of a response, and the part of the head that depends on the content.
 type Content<'m> = (StatusCode, Bytes, HeadWriter<'m>);
 
 fn content<'m>(reply: &Reply, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
@@ -181,7 +182,7 @@ fn document<'m>(
     (status, body, head)
 }
 
-/// The result of a call, without its length, because `mcp` sends a longer response.
+/// The result of a tool call, without `Content-Length`, because `mcp` sends a longer response.
 fn tool_result<'m>(
     reply: &DocumentReply,
     start: HeadStart<'m>,
@@ -199,7 +200,8 @@ fn tool_result<'m>(
     (StatusCode::OK, reply.representation().body.clone(), head)
 }
 
-/// A 200 with this body and its headers, or a 304 without one. `fields` follow. Without a type, the body is JSON.
+/// A 200 with this body and its headers, or a 304 without a body. `fields` follow. The body is JSON unless a type is
+/// given.
 fn body_of<'m>(
     representation: Option<&Representation>,
     content_type: Option<HeaderValue>,
@@ -348,7 +350,7 @@ fn error<'m>(
     (status, body, head)
 }
 
-/// `Retry-After`, of the rule that refused the request or of the refusal itself.
+/// `Retry-After`, from the rule that refused the request, or from the refusal itself.
 fn retry_after(refusal: &Refusal, limits: &LimitHeaders) -> Option<HeaderValue> {
     let wait = match refusal.rule() {
         Some(_) => limits.reported.wait,

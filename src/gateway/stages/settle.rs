@@ -1,15 +1,15 @@
-//! Stage 6: charges the request: a unit of the day for a delivered document, nothing for a 304, a minute token for
-//! most refusals.
+//! Stage 6: charges the request. A delivered document costs a unit of the day, a 304 costs nothing, and most refusals
+//! cost a minute token.
 //!
-//! Does not take units or tokens; see `admit`.
+//! Units and tokens are taken by `admit`, not here.
 
 use crate::gateway::Refusal;
 use scoregate_base::clock::Day;
 
 use super::admit::Admission;
 
-/// Charges or returns the admitted unit and token, and returns the charged day, if any. Without a unit of the day only
-/// a 304 is delivered.
+/// Charges or returns the unit and the token, and returns the charged day, if any. If the request has no unit of the
+/// day, only a 304 is delivered.
 pub(crate) fn settle<D>(
     admitted: Admission<'_>,
     delivery: Result<D, Refusal>,

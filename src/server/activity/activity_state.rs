@@ -1,4 +1,4 @@
-//! The state of a connection. Changed by the methods in `connection_activity` and `stream_guard`, under a lock.
+//! The state of a connection. The methods in `connection_activity` and `stream_guard` change it under a lock.
 
 use smallvec::SmallVec;
 
@@ -12,34 +12,34 @@ use scoregate_base::clock::{Clock, Mono};
 pub(super) struct ActivityState {
     pub(super) phase: ConnectionPhase,
     pub(super) since: Mono,
-    /// Requests whose responses are not sent completely, each with its start.
+    /// Requests whose responses have not been sent completely, with their start times.
     pub(super) requests: SmallVec<[(u32, Mono); 2]>,
     pub(super) next: u32,
-    /// HTTP/1.1: the response is complete; once it is sent, the request is over.
+    /// HTTP/1.1: whether the response is complete. The request ends when the response has been sent.
     pub(super) response_complete: bool,
     /// Bytes that wait for the socket.
     pub(super) socket: UnsentBytes,
     /// HTTP/2: bytes that wait for the client's windows.
     pub(super) bodies: UnsentBytes,
-    /// HTTP/2: requests without a response so far.
+    /// HTTP/2: requests without a complete response.
     pub(super) unanswered: usize,
-    /// HTTP/2: requests among them whose body is awaited.
+    /// HTTP/2: unanswered requests whose body is awaited.
     pub(super) awaited_bodies: usize,
-    /// HTTP/2: the maximum size of all of these bodies together.
+    /// HTTP/2: the maximum total size of the awaited bodies.
     pub(super) awaited_bytes: usize,
-    /// HTTP/2: responses whose body is not sent completely.
+    /// HTTP/2: responses whose body has not been sent completely.
     pub(super) unsent: usize,
-    /// HTTP/2: responses without body since the socket stopped accepting bytes.
+    /// HTTP/2: responses without a body since the socket stopped accepting bytes.
     pub(super) unsent_heads: usize,
-    /// HTTP/2: requests refused since a response was last sent completely.
+    /// HTTP/2: requests that were refused since a response was last sent completely.
     pub(super) refused: usize,
-    /// HTTP/2: there were too many of them.
+    /// HTTP/2: whether too many requests were refused.
     pub(super) takes_no_more: bool,
-    /// HTTP/2: since when a request head or a frame is incomplete.
+    /// HTTP/2: when the request head or frame that is still incomplete began.
     pub(super) incomplete: Option<Mono>,
     pub(super) membership: ConnectionMembership,
     pub(super) opened: Mono,
-    /// Response bytes that the client has taken.
+    /// Response bytes that the client has read.
     pub(super) taken: u64,
     pub(super) retiring: Option<Mono>,
     pub(super) cut: bool,
@@ -84,7 +84,7 @@ impl ActivityState {
         }
     }
 
-    /// Records that the client took bytes from the socket. The clock is read only if bytes waited.
+    /// Records that the socket accepted bytes. The clock is read only if bytes were waiting.
     pub(super) fn wrote(&mut self, bytes: usize, clock: &Clock) {
         self.unsolicited = self.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         self.socket.taken(bytes, || clock.coarse());
@@ -93,8 +93,8 @@ impl ActivityState {
         }
     }
 
-    /// The kind of the next deadline, if nothing else is awaited. Its time only increases as long as its kind is the
-    /// same.
+    /// The kind of the next deadline, if no other event is awaited. As long as the kind does not change, the deadline
+    /// only moves later.
     pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
         let others = [
             self.socket.since(),

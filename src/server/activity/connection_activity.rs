@@ -1,6 +1,6 @@
-//! Records the events of a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
+//! Records the events of a connection. `timed_io`, `http1` and `http2` report events; `deadline_timer` reads the state.
 //!
-//! Timeouts are in `deadlines`; nothing here waits or closes.
+//! Timeouts are in `deadlines`. This module neither waits nor closes connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,19 +18,19 @@ use scoregate_base::clock::Clock;
 
 use super::activity_state::ActivityState;
 
-/// The activity of a connection, shared by its parts.
+/// The activity of a connection, shared by its components.
 pub(in crate::server) struct ConnectionActivity {
     pub(super) clock: Clock,
-    // All facts have one lock, since the timer and the displacement need a consistent view of them.
+    // One lock protects the whole state, because the timer and `displacement` need a consistent view.
     state: Mutex<ActivityState>,
-    /// Wakes the connection up to read changes of its state.
+    /// Wakes the connection so that it reads changes of its state.
     pub(super) changed: Arc<Notify>,
     trust: ConnectionTrust,
-    /// HTTP/2: how often the codec was polled.
+    /// HTTP/2: the number of polls of the codec.
     polls: AtomicUsize,
-    /// HTTP/2: a request was refused in a way that closes the connection.
+    /// HTTP/2: whether a request was refused in a way that closes the connection.
     ends_when_answered: AtomicBool,
-    /// Unsent responses of the whole process.
+    /// The unsent responses of the whole process.
     pub(super) all_unsent: Arc<UnsentResponses>,
     applications: Arc<ApplicationConnections>,
 }
@@ -56,19 +56,19 @@ impl ConnectionActivity {
         }
     }
 
-    /// The trust in its client; set by the gateway.
+    /// The trust in the client, which the gateway sets.
     pub(in crate::server) fn trust(&self) -> &ConnectionTrust {
         &self.trust
     }
 
-    /// Records that the connection belongs to a trusted proxy, with requests of many applications. The limits of a
-    /// single client do not apply.
+    /// Records that the connection belongs to a trusted proxy, which sends requests of many applications. The limits
+    /// for a single client do not apply.
     pub(in crate::server) fn belongs_to_no_application(&self) {
         self.state().membership = ConnectionMembership::Exempt;
         self.trust.record_trusted_proxy();
     }
 
-    /// Whether its application had too many connections.
+    /// Whether the application already had too many connections.
     pub(in crate::server) fn is_surplus(&self) -> bool {
         self.state().membership.is_surplus()
     }
@@ -77,7 +77,8 @@ impl ConnectionActivity {
         ClientLimits::of(self.trust.level(), state.membership.is_surplus())
     }
 
-    /// Counts it for the application of its first key, and ends it in order if there are too many.
+    /// Counts the connection for the application of its first key. Closes it gracefully if the application has too
+    /// many.
     pub(super) fn count_for_application(&self, state: &mut ActivityState) {
         if state.membership.decide(&self.trust, &self.applications) {
             state.retiring.get_or_insert(self.clock.coarse());
@@ -86,7 +87,7 @@ impl ConnectionActivity {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, ActivityState> {
-        // No code panics while it holds the lock.
+        // No code panics while holding the lock.
         self.state.lock()
     }
 
@@ -96,7 +97,8 @@ impl ConnectionActivity {
         (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.coarse());
     }
 
-    /// Records received bytes. Returns `false` if the connection must be closed: too many bytes without a request.
+    /// Records received bytes. Returns `false` if the connection must be closed because it received too many bytes
+    /// without a request.
     pub(in crate::server) fn received(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
@@ -108,7 +110,8 @@ impl ConnectionActivity {
         state.unsolicited <= UNSOLICITED_BYTES + state.awaited_bytes
     }
 
-    /// HTTP/1.1: a request head is complete. Its time is measured from its first byte, except for the first request.
+    /// HTTP/1.1: records that a request head is complete. The time of a request is measured from its first byte, except
+    /// for the first request.
     pub(in crate::server) fn request_started(&self) {
         let mut state = self.state();
         state.response_complete = false;
@@ -122,7 +125,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// HTTP/1.1: the response is complete. Returns whether the connection is to be closed after it.
+    /// HTTP/1.1: records that the response is complete. Returns whether the connection has to be closed after it.
     pub(in crate::server) fn response_complete(&self) -> bool {
         let mut state = self.state();
         state.response_complete = true;
@@ -130,7 +133,7 @@ impl ConnectionActivity {
         state.retiring.is_some()
     }
 
-    /// Records that the kernel has all written bytes, these bytes last.
+    /// Records that the kernel has accepted all bytes, including these last ones.
     pub(in crate::server) fn flushed(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
@@ -143,13 +146,13 @@ impl ConnectionActivity {
         }
     }
 
-    /// HTTP/2: the codec is polled.
+    /// HTTP/2: counts a poll of the codec.
     pub(in crate::server) fn count_poll(&self) {
-        // Only the task of the connection counts and reads polls, so no ordering is needed.
+        // Only the task of the connection counts and reads polls, so no memory ordering is needed.
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// HTTP/2: how often the codec was polled.
+    /// HTTP/2: the number of polls of the codec.
     pub(in crate::server) fn polls(&self) -> usize {
         self.polls.load(Ordering::Relaxed)
     }
@@ -159,9 +162,9 @@ impl ConnectionActivity {
         self.trust.level() == TrustLevel::Admitted
     }
 
-    /// HTTP/2: whether one more request head may be read. Once all other requests are answered, a head is always read,
-    /// regardless of pending responses: the frame that opens a window may follow it. The bytes of an awaited body come
-    /// between heads.
+    /// HTTP/2: whether one more request head may be read. If all other requests are answered, a head is always read,
+    /// regardless of pending responses, because the frame that opens a window may follow it. Requests whose body is
+    /// awaited do not count, because the body arrives between heads.
     pub(in crate::server) fn may_read_head(&self) -> bool {
         let state = self.state();
         let limits = self.limits(&state);
@@ -175,17 +178,17 @@ impl ConnectionActivity {
         self.state().awaited_bodies > 0
     }
 
-    /// HTTP/2: whether no further request may reach the codec, because too many were refused.
+    /// HTTP/2: whether the codec must not receive more requests, because too many were refused.
     pub(in crate::server) fn takes_no_more(&self) -> bool {
         self.state().takes_no_more
     }
 
-    /// HTTP/2: a request head or a frame has arrived in part, or completely.
+    /// HTTP/2: records whether a request head or a frame has arrived only in part.
     pub(in crate::server) fn set_incomplete(&self, is_incomplete: bool) {
         self.state().incomplete = is_incomplete.then(|| self.clock.coarse());
     }
 
-    /// The socket accepts no bytes after these.
+    /// Records that the socket accepted these bytes, and accepts no more for now.
     pub(in crate::server) fn blocked(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
@@ -197,49 +200,51 @@ impl ConnectionActivity {
         self.state().socket.since().is_some()
     }
 
-    /// The connection is to be closed after the next response, or soon.
+    /// Marks the connection for closing after the next response, or soon.
     pub(in crate::server) fn retire(&self) {
         let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);
         self.changed.notify_one();
     }
 
-    /// HTTP/2: a request was refused in a way that closes the connection. It waits for no further request.
+    /// HTTP/2: records that a request was refused in a way that closes the connection. The connection does not wait for
+    /// another request.
     pub(in crate::server) fn end_when_answered(&self) {
-        // Stored before the connection is woken, which reads it when it handles the signal.
+        // The flag is stored before the connection is woken, because the connection reads it when it handles the
+        // signal.
         self.ends_when_answered.store(true, Ordering::Relaxed);
         self.retire();
     }
 
-    /// HTTP/2: whether such a request was refused.
+    /// HTTP/2: whether a request was refused in a way that closes the connection.
     pub(in crate::server) fn ends_when_answered(&self) -> bool {
         self.ends_when_answered.load(Ordering::Relaxed)
     }
 
-    /// Whether all requests are answered and the socket has the responses.
+    /// Whether all requests are answered and the socket has accepted the responses.
     pub(in crate::server) fn is_answered(&self) -> bool {
         let state = self.state();
         state.requests.is_empty() && state.socket.since().is_none()
     }
 
-    /// HTTP/2: whether its client has a valid key, or was sent a response that leaves the connection open.
+    /// HTTP/2: whether the client has sent a valid key, or has received a response that leaves the connection open.
     pub(in crate::server) fn was_served(&self) -> bool {
         !self.ends_when_answered()
             && (self.trust.level() != TrustLevel::Anonymous || self.state().taken > 0)
     }
 
-    /// Whether it is to be closed after the next response.
+    /// Whether the connection has to be closed after the next response.
     pub(in crate::server) fn is_retiring(&self) -> bool {
         self.state().retiring.is_some()
     }
 
-    /// Closes the connection now, because its slot is needed.
+    /// Marks the connection for immediate closing, because its slot is needed.
     pub(in crate::server) fn cut(&self) {
         self.state().cut = true;
         self.changed.notify_one();
     }
 
-    /// Whether it is closed now.
+    /// Whether the connection has to be closed immediately.
     pub(in crate::server) fn is_cut(&self) -> bool {
         self.state().cut
     }
@@ -249,7 +254,7 @@ impl ConnectionActivity {
         self.changed.notified().await;
     }
 
-    /// The facts that decide whether this connection is displaced by another. `None` if it is being closed.
+    /// The state that decides whether this connection is displaced. `None` if it is already being closed.
     pub(in crate::server) fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
         (!state.cut).then(|| DisplacementInput {
@@ -262,8 +267,7 @@ impl ConnectionActivity {
         })
     }
 
-    /// The kind of the next deadline, if nothing else is awaited: no other event is due, and the connection is not to
-    /// end.
+    /// The kind of the next deadline, if no other event is awaited and the connection does not have to be closed.
     pub(in crate::server) fn sole_deadline(&self) -> Option<MissedDeadline> {
         self.state().sole_deadline()
     }

@@ -1,4 +1,4 @@
-//! The activity of a connection: recorded by its parts, read by its timer.
+//! The activity of a connection: its components record it, and its timer reads it.
 
 mod activity_state;
 mod connection_activity;

@@ -6,7 +6,7 @@ use crate::server::unsent::{StreamRefusal, UnsentResponse};
 
 use super::connection_activity::ConnectionActivity;
 
-/// A request on HTTP/2. It is over when this is dropped.
+/// A request on HTTP/2. The request ends when the guard is dropped.
 pub(in crate::server) struct StreamGuard {
     activity: Arc<ConnectionActivity>,
     number: u32,
@@ -17,7 +17,8 @@ pub(in crate::server) struct StreamGuard {
 }
 
 impl ConnectionActivity {
-    /// HTTP/2: a request head is complete. The request is refused if too many responses wait for their clients.
+    /// HTTP/2: records that a request head is complete. Refuses the request if too many responses wait for their
+    /// clients.
     pub(in crate::server) fn open_stream(self: &Arc<Self>) -> Result<StreamGuard, StreamRefusal> {
         let mut state = self.state();
         let limits = self.limits(&state);
@@ -49,12 +50,12 @@ impl ConnectionActivity {
 }
 
 impl StreamGuard {
-    /// The activity of its connection.
+    /// The activity of the connection.
     pub(in crate::server) fn activity(&self) -> &Arc<ConnectionActivity> {
         &self.activity
     }
 
-    /// The response is complete.
+    /// Records that the response is complete.
     pub(in crate::server) fn response_complete(&mut self, has_body: bool) {
         let Self {
             activity,
@@ -77,8 +78,8 @@ impl StreamGuard {
         }
     }
 
-    /// The body of the request, with at most this many bytes, is read before the response. Wakes the connection up to
-    /// read it.
+    /// Records that the body of the request, with at most this many bytes, has to be read before the response. Wakes
+    /// the connection to read it.
     pub(in crate::server) fn await_body(&mut self, max_bytes: usize) {
         if self.awaited_body.is_some() {
             return;
@@ -91,7 +92,7 @@ impl StreamGuard {
         self.activity.changed.notify_one();
     }
 
-    /// Bytes of the body were sent: the client's windows had room for them.
+    /// Records that bytes of the response body were sent because the client's windows had room for them.
     pub(in crate::server) fn sent(&self, bytes: usize) {
         let mut state = self.activity.state();
         state.taken += bytes as u64;

@@ -1,4 +1,4 @@
-//! The next deadline of a connection after each sequence of events.
+//! Tests the next deadline of a connection after different sequences of events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn head_deadline_starts_at_the_first_byte() {
     assert_eq!(
         next(&activity),
         (7, MissedDeadline::Head),
-        "one that drips gets no more time"
+        "a head that arrives slowly gets no more time"
     );
     activity.request_started();
     assert_eq!(next(&activity), (47, MissedDeadline::Request));
@@ -88,7 +88,7 @@ fn request_lasts_until_its_response_is_sent() {
     assert_eq!(
         next(&activity),
         (45, MissedDeadline::Request),
-        "it is not sent yet"
+        "the response is not sent yet"
     );
     activity.flushed(0);
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
@@ -97,7 +97,7 @@ fn request_lasts_until_its_response_is_sent() {
     assert_eq!(
         next(&activity),
         (50, MissedDeadline::Request),
-        "one that was there already begins now"
+        "a pipelined request begins now"
     );
 }
 
@@ -116,7 +116,7 @@ fn further_requests_without_reading_do_not_extend_the_deadline() {
     assert_eq!(
         next(&activity),
         (13, MissedDeadline::Write),
-        "too little to count"
+        "too few bytes to count"
     );
     activity.blocked(1);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
@@ -159,7 +159,7 @@ fn on_http_2_bytes_without_a_request_are_limited() {
     let (activity, _hand, _pass) = activity();
     assert!(
         activity.received(10 * UNSOLICITED_BYTES),
-        "before it is known what is spoken others watch"
+        "before the protocol is known, other limits apply"
     );
     activity.switch_to_http2();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
@@ -185,7 +185,7 @@ fn retiring_connection_waits_one_second_for_a_request_in_transit() {
     assert_eq!(
         next(&activity),
         (10, MissedDeadline::Head),
-        "what begins to come is heard to its end"
+        "a head that has begun is read to its end"
     );
     assert!(activity.is_retiring());
 }
@@ -207,7 +207,7 @@ fn http2_response_waits_for_flow_control_windows() {
     assert_eq!(
         next(&activity),
         (5, MissedDeadline::Write),
-        "what is asked for later gains no time"
+        "a later request does not extend the deadline"
     );
     second.sent(1);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
@@ -215,7 +215,7 @@ fn http2_response_waits_for_flow_control_windows() {
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
 }
 
-/// Opens a stream and completes its response. `None` if it is refused.
+/// Opens a stream and completes its response. Returns `None` if the stream is refused.
 fn respond(activity: &Arc<ConnectionActivity>, has_body: bool) -> Option<StreamGuard> {
     let mut guard = activity.open_stream().ok()?;
     guard.response_complete(has_body);
@@ -239,7 +239,7 @@ fn http2_unsent_responses_are_limited_until_a_request_is_admitted() {
     activity.trust().record_key(application(60));
     assert!(
         respond(&activity, true).is_none(),
-        "a key alone may be out of units"
+        "a caller with a key may have no units left"
     );
     activity.trust().record_admission();
     waiting.extend((0..92).map(|_| respond(&activity, true).unwrap()));
@@ -275,7 +275,7 @@ fn http2_with_a_key_eight_heads_are_read_before_a_response_and_all_after_an_admi
     }
     assert!(
         activity.may_read_head(),
-        "the frame that opens a window may come after it"
+        "the frame that opens a window may follow the head"
     );
     assert!(activity.open_stream().is_err());
     activity.trust().record_admission();
@@ -307,7 +307,7 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
     assert_eq!(
         next(&second),
         (1, MissedDeadline::Write),
-        "its response must be read soon"
+        "the response must be read soon"
     );
     of_a_proxy.request_started();
     assert!(!of_a_proxy.response_complete());
@@ -315,7 +315,7 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
     let third = connect();
     third.trust().record_key(application(1));
     third.request_started();
-    assert!(!third.response_complete(), "the first one has ended");
+    assert!(!third.response_complete(), "the first connection has ended");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn http2_the_first_request_of_a_connection_is_taken_however_many_responses_wait_
     with_key.trust().record_key(application(60));
     assert!(
         respond(&with_key, true).is_some(),
-        "clients without a key leave room for those with one"
+        "clients without a key leave room for clients with a key"
     );
     drop((flood, first, of_a_key));
 }

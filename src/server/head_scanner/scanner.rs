@@ -1,10 +1,11 @@
 //! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF, and a target has
-//! no fragment. Holds back heads that exceed the usual codec's limits.
+//! no fragment. Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. If a head
+//! violates a rule, the codec gets a head that ends at the violation with a NUL, which the codec rejects everywhere. On
+//! HTTP/2 the codec removes fragments itself.
 //!
-//! A head whose method begins with a P may have a body. The bytes after it are held back until the codec reads on: by then its
-//! service has stated which of them are the body. Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. For a violation the codec
-//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check. On HTTP/2
-//! the codec removes fragments itself.
+//! The scanner also holds back heads that exceed the limits of the usual codec. A request whose method begins with a P
+//! may have a body. The bytes after such a head are held back until the codec continues to read; by then the service
+//! has stated the size of the body. Bodies are not checked.
 
 use std::io;
 use std::pin::Pin;
@@ -18,19 +19,20 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use crate::server::client_limits::LARGE_HEAD;
 use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
 
-/// The codec rejects this anywhere in a head.
+/// Bytes that the codec rejects everywhere in a head.
 pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
-/// A head that reaches one of these limits is larger than the gateway accepts, and is left to another codec.
+/// A head that reaches one of these limits is larger than the gateway accepts, and is passed to another codec.
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
-// With this number the usual codec allocates nothing for the fields of a request.
+// With this number the usual codec allocates no memory for the fields of a request.
 const MAX_FIELDS: usize = 100;
 /// A head with fewer bytes does not exceed the maximum number of fields.
 // A header line has at least four bytes: a name, a colon, CR and LF.
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
-/// Bytes of a head that are compared together.
+/// Number of bytes of a head that are compared in one step.
 const BLOCK: usize = 32;
-/// Bytes of a body that are read in one call. They must not fill the first buffer of the codec, which would then grow.
+/// Maximum number of bytes of a body that are read in one call. They must not fill the first buffer of the codec,
+/// because it would then grow.
 const BODY_READ: u64 = 8_191;
 /// The end of a head.
 pub(super) const END: &[u8] = b"\r\n\r\n";
@@ -41,7 +43,7 @@ pub(in crate::server) struct HeadScanner<'l> {
     /// Bytes and complete header lines of the current head.
     size: usize,
     fields: usize,
-    /// Bytes that the codec has yet to read after an invalid head.
+    /// Bytes that the codec still has to read after an invalid head.
     refused: &'static [u8],
     limit: Option<&'l HeadLimit>,
     /// The fault of the current head.
@@ -52,23 +54,23 @@ pub(in crate::server) struct HeadScanner<'l> {
     may_have_body: bool,
 }
 
-/// The state of a connection that its codec and its scanner share.
+/// The state that the codec and the scanner of a connection share.
 #[derive(Default)]
 pub(in crate::server) struct HeadLimit {
-    /// The reason to stop the codec or to poll it again; zero for most connections.
-    // The codec and the scanner run in one task, so the atomics need no ordering.
+    /// The reason to stop the codec or to poll it again. Zero for most connections.
+    // The codec and the scanner run in one task, so no memory ordering is needed.
     exception: AtomicU8,
     /// Bytes of the body that the codec reads next. [`ENDLESS`] if no request follows the body.
     pub(super) body: AtomicU64,
-    /// The bytes that the codec has read end with a head that may have a body.
+    /// Whether the bytes that the codec has read end with a head that may have a body.
     ends_with_head: AtomicBool,
 }
 
-/// The codec waits for the rest of a head that is too large for it.
+/// Exception: the codec waits for the rest of a head that is too large for it.
 const EXCEEDED: u8 = 1;
-/// The connection ends with the response.
+/// Exception: the connection is closed after the response.
 const LAST: u8 = 2;
-/// The size of a body after which the connection ends.
+/// The size of a body after which the connection is closed.
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 /// Position of the next byte in a head.
@@ -91,7 +93,7 @@ enum ScanState {
 pub(super) enum HeadFault {
     Invalid,
     TooLarge,
-    /// None: the head ends before this byte, and may have a body.
+    /// No fault: the head ends before this byte, and a body may follow.
     Ended,
 }
 
@@ -100,18 +102,18 @@ impl HeadLimit {
         self.exception.load(Ordering::Relaxed) & EXCEEDED != 0
     }
 
-    /// The connection is closed after the response.
+    /// Records that the connection is closed after the response.
     pub(in crate::server) fn close(&self) {
         self.exception.fetch_or(LAST, Ordering::Relaxed);
     }
 
-    /// Whether neither is the case.
+    /// Whether there is no exception.
     pub(in crate::server) fn is_usual(&self) -> bool {
         self.exception.load(Ordering::Relaxed) == 0
     }
 
-    /// Records that a request with a body was received. Returns whether a request may follow the body, which then has
-    /// this size. None may follow if the codec has already read a part of the body.
+    /// Records that a request with a body of this size was received. Returns whether another request may follow the
+    /// body, which is not possible if the size is unknown or the codec has already read a part of the body.
     pub(in crate::server) fn body_follows(&self, size: Option<u64>) -> bool {
         let size = size.filter(|_| self.ends_with_head.load(Ordering::Relaxed));
         self.body.store(size.unwrap_or(ENDLESS), Ordering::Relaxed);
@@ -120,7 +122,7 @@ impl HeadLimit {
 }
 
 impl<'l> HeadScanner<'l> {
-    /// A scanner without a limit, which passes on heads of any size.
+    /// A stream that is checked by a scanner. A scanner without a limit passes on heads of any size.
     pub(in crate::server) fn stream<S>(
         stream: S,
         limit: Option<&'l HeadLimit>,
@@ -150,8 +152,8 @@ impl<'l> HeadScanner<'l> {
         self.held
     }
 
-    /// The position of the first fault. Most input is a complete valid head, which is recognized without a check of
-    /// each byte.
+    /// The position of the first fault. Most input is a complete valid head, which is recognized without checking each
+    /// byte.
     pub(super) fn fault(&mut self, bytes: &[u8]) -> Option<(usize, HeadFault)> {
         let is_start = self.at == ScanState::Start;
         let may_have_body = is_start && self.limit.is_some() && bytes.starts_with(b"P");
@@ -193,7 +195,7 @@ impl<'l> HeadScanner<'l> {
         None
     }
 
-    /// Moves behind a byte.
+    /// Advances past a byte.
     fn advance(&mut self, byte: u8) {
         self.last = byte;
         self.size += 1;
@@ -223,7 +225,7 @@ impl<'l> HeadScanner<'l> {
         self.may_have_body && self.at == ScanState::Start
     }
 
-    /// Reads what was held back, or from the stream.
+    /// Reads bytes that were held back, or from the stream.
     fn receive(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
@@ -246,7 +248,7 @@ impl<'l> HeadScanner<'l> {
         }
     }
 
-    /// Passes on a body, which ends after this many bytes.
+    /// Passes on a body that ends after `left` bytes.
     fn read_body(
         &mut self,
         left: u64,
@@ -267,13 +269,13 @@ impl<'l> HeadScanner<'l> {
     }
 }
 
-/// The bytes up to the end of the first head, or all.
+/// The bytes up to the end of the first head, or all bytes if no head ends.
 fn first_head(bytes: &[u8]) -> &[u8] {
     let end = memmem::find(bytes, END).map(|at| at + END.len());
     bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes)
 }
 
-/// Whether there is a `#`, or an LF without CR.
+/// Whether the bytes contain a `#`, or an LF without CR.
 pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     let Some((first, second)) = bytes.split_first() else {
         return false;
@@ -284,7 +286,7 @@ pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     let blocks = second.as_chunks::<BLOCK>().0;
     let blocks_before = before.as_chunks::<BLOCK>().0;
     let found = match (second.last_chunk::<BLOCK>(), before.last_chunk::<BLOCK>()) {
-        // The last block overlaps the one before it.
+        // The last block overlaps the previous one.
         (Some(last), Some(last_before)) => blocks
             .iter()
             .zip(blocks_before)
@@ -296,7 +298,7 @@ pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
     found != 0 || b"\n#".contains(first)
 }
 
-/// It has no branches, so a block compiles to a few instructions.
+/// The function has no branches, so a block compiles to a few instructions.
 #[inline]
 fn faults(bytes: &[u8], before: &[u8]) -> u8 {
     bytes.iter().zip(before).fold(0, |found, (byte, before)| {
@@ -328,7 +330,7 @@ impl ReadFilter for HeadScanner<'_> {
         if body > 0 {
             return self.read_body(body, stream, cx, buffer);
         }
-        // The codec reads on, so it has taken the head before.
+        // The codec continues to read, so it has processed the head.
         if self.ends_with_head() {
             (self.may_have_body, self.stopped_by) = (false, None);
         }
@@ -347,7 +349,7 @@ impl ReadFilter for HeadScanner<'_> {
             self.stopped_by = Some(fault);
             self.hold(buffer, begin + at);
             if at > 0 {
-                return Poll::Ready(Ok(())); // the codec may find a head, and its body here
+                return Poll::Ready(Ok(())); // these bytes may contain a head and its body
             }
         }
         if let Some(limit) = self
@@ -355,7 +357,7 @@ impl ReadFilter for HeadScanner<'_> {
             .filter(|_| self.stopped_by == Some(HeadFault::TooLarge))
         {
             limit.exception.fetch_or(EXCEEDED, Ordering::Relaxed);
-            return Poll::Pending; // the owner of the codec is polled after it
+            return Poll::Pending; // the owner of the codec checks the limit next
         }
         let (now, later) = self
             .refused

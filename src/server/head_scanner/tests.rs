@@ -1,4 +1,4 @@
-//! Tests of the scanner: heads in parts, bodies between them.
+//! Tests of the scanner with heads that arrive in parts, and bodies between heads.
 
 use std::sync::atomic::Ordering;
 

@@ -1,15 +1,15 @@
-//! Version 2: a signature, four bytes of type and length, a block of addresses, further fields.
+//! Version 2: a signature, four bytes of type and length, a block of addresses, and further fields.
 //!
-//! Further fields (TLVs) must fit into the header and are skipped; a checksum among them (`PP2_TYPE_CRC32C`) is not
-//! verified, since TCP has its own.
+//! Further fields (TLVs) must fit into the header and are skipped. A checksum (`PP2_TYPE_CRC32C`) is not verified,
+//! because TCP has its own.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{LONGEST, Reading};
 
-/// No text protocol begins like this.
+/// The first bytes of a header. No text protocol begins like this.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Length of signature, command, family and length field.
+/// Length of the signature, the command, the family and the length field.
 const FIXED: usize = 16;
 
 /// The address family.
@@ -56,12 +56,12 @@ fn block(command: u8, family: u8) -> Option<AddressBlock> {
         (0x21, 0x11) => Some(AddressBlock::Four),
         (0x21, 0x21) => Some(AddressBlock::Six),
         (0x21, 0x31 | 0x32) => Some(AddressBlock::Unix),
-        _ => None, // datagrams among others: they never arrive over a connection
+        _ => None, // for example datagrams, which never arrive over a connection
     }
 }
 
 impl AddressBlock {
-    /// Length of its addresses and ports.
+    /// Length of the addresses and ports.
     const fn length(self) -> usize {
         match self {
             Self::Ignored => 0,
@@ -71,7 +71,7 @@ impl AddressBlock {
         }
     }
 
-    /// Whether the TLVs after the addresses fill the rest.
+    /// Whether the TLVs after the addresses exactly fill the rest of the header.
     fn fields_fit(self, rest: &[u8]) -> bool {
         let mut fields = rest.get(self.length()..);
         while let Some([_, high, low, after @ ..]) = fields {
@@ -80,7 +80,7 @@ impl AddressBlock {
         matches!(self, Self::Ignored) || fields.is_some_and(<[u8]>::is_empty)
     }
 
-    /// The source address and port; the destination is ours.
+    /// The source address and port. The destination, which is the gateway, is ignored.
     fn client(self, block: &[u8]) -> Option<SocketAddr> {
         let (address, port): (IpAddr, &[u8]) = match self {
             Self::Ignored | Self::Unix => return None,

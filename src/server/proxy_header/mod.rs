@@ -1,8 +1,8 @@
-//! The PROXY protocol: the client's address, sent by a TCP proxy before the client's first byte.
+//! The PROXY protocol, in which a TCP proxy sends the client's address before the client's first byte.
 //!
-//! Pure parsers, `text` for version 1 and `binary` for version 2, and `take`, which reads a header from a stream.
-//! Stricter than the specification where it is lenient: no proxy writes the headers that are rejected here. Timeouts
-//! belong to the connection; headers inside HTTP are in `address::client`.
+//! `text` and `binary` are pure parsers for versions 1 and 2. `take` reads a header from a stream. The parsers are
+//! stricter than the specification where it is lenient, but no known proxy sends the headers that are rejected here.
+//! The connection sets the timeouts. `address::client` reads HTTP headers with client addresses.
 
 mod binary;
 mod reading;

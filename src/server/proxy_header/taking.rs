@@ -12,10 +12,10 @@ use super::{binary, text};
 /// The reason why no header was read.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::server) enum NoHeader {
-    /// Not a header.
+    /// The bytes are not a header.
     #[error("the connection does not begin with a PROXY header")]
     Malformed,
-    /// Closed before the header was complete.
+    /// The connection was closed before the header was complete.
     #[error("the connection ended before its PROXY header")]
     Ended,
     /// A connection error.
@@ -23,7 +23,7 @@ pub(in crate::server) enum NoHeader {
     Broken(#[source] io::Error),
 }
 
-/// Parses the beginning of a connection. The first byte decides the version.
+/// Parses the beginning of a connection. The first byte determines the version.
 pub fn read(bytes: &[u8]) -> Reading {
     match bytes.first() {
         None => Reading::Incomplete,
@@ -33,14 +33,14 @@ pub fn read(bytes: &[u8]) -> Reading {
     }
 }
 
-/// Reads a header from a stream: the client's address if there is one, and the bytes read after it, which precede the
-/// rest of the stream.
+/// Reads a header from a stream. Returns the client's address, if there is one, and the bytes that were read after the
+/// header, which precede the rest of the stream.
 ///
-/// Sets no timeout: the caller does. If it is cancelled, bytes are lost and the stream is unusable.
+/// The caller must set a timeout. If the future is dropped, bytes are lost and the stream is unusable.
 pub(in crate::server) async fn take(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<(Option<SocketAddr>, Bytes), NoHeader> {
-    // Never grows: this many bytes are always decisive.
+    // The buffer never grows, because this many bytes are always enough for a decision.
     let mut bytes = BytesMut::with_capacity(LONGEST);
     loop {
         let more = stream

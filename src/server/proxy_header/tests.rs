@@ -1,4 +1,5 @@
-//! Valid and invalid headers of both versions; properties that hold for all bytes; seeds of the fuzz target.
+//! Tests of valid and invalid headers of both versions, properties that hold for all bytes, and seeds of the fuzz
+//! target.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -138,7 +139,7 @@ fn a_line_ends_within_107_bytes() {
     assert_eq!(
         read(&beyond.as_bytes()[..106]),
         Reading::Malformed,
-        "two more cannot end it in time"
+        "two more bytes cannot end the line in time"
     );
 }
 
@@ -261,7 +262,7 @@ fn a_wrong_beginning_is_refused_at_once_and_a_wrong_header_at_its_end() {
     }
 }
 
-/// Parses every prefix; fails unless a final result stays the same.
+/// Parses every prefix, and fails if a final result changes.
 fn decided(bytes: &[u8]) -> Reading {
     let mut first = Reading::Incomplete;
     for end in 0..=bytes.len() {
@@ -280,7 +281,7 @@ fn decided(bytes: &[u8]) -> Reading {
         }
         assert!(
             first != Reading::Incomplete || end < LONGEST,
-            "so many bytes are decided"
+            "this many bytes are decisive"
         );
     }
     first
@@ -321,14 +322,14 @@ fn any_address() -> impl Strategy<Value = IpAddrs> {
     prop_oneof![four, six, mostly_zeros, mapped]
 }
 
-/// Source and destination of one family.
+/// A source and a destination of the same family.
 #[derive(Clone, Copy, Debug)]
 enum IpAddrs {
     Four(Ipv4Addr, Ipv4Addr),
     Six(Ipv6Addr, Ipv6Addr),
 }
 
-/// A header of each version with these addresses, and its client.
+/// A header of each version with these addresses, and the client.
 fn headers(addresses: IpAddrs, from: u16, to: u16, note: &[u8]) -> ([Vec<u8>; 2], SocketAddr) {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     let field = [
@@ -390,7 +391,7 @@ proptest! {
     ) {
         decided(&bytes);
         decided(&[SIGNATURE, &[0x21, 0x11, 0], &bytes].concat());
-        // Mutations of valid headers are the likeliest to find mistakes.
+        // Mutations of valid headers are most likely to find defects.
         for mut nearly in headers(addresses, 51_234, 443, &note).0 {
             let at = at.index(nearly.len());
             nearly[at] = byte;
@@ -406,7 +407,7 @@ async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
         b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(),
         binary(0x21, 0x11, &four()),
     ] {
-        // Byte by byte, then all together.
+        // Byte by byte, then all bytes together.
         for size in [1, bytes.len() + 3] {
             let (mut near, mut far) = tokio::io::duplex(size);
             let sent = [&bytes[..], b"GET"].concat();
@@ -429,7 +430,7 @@ async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
     }
 }
 
-/// A stream that was reset by its other end.
+/// A stream that was reset by the other end.
 struct ResetStream;
 
 impl AsyncRead for ResetStream {

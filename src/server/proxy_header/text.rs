@@ -1,22 +1,23 @@
-//! Version 1: one line of text, such as `PROXY TCP4 192.0.2.1 198.51.100.7 51234 443`.
+//! Version 1: a line of text such as `PROXY TCP4 192.0.2.1 198.51.100.7 51234 443`.
 //!
-//! Exactly as specified: single spaces, decimal without leading zeros, addresses of the stated family.
+//! The format must be exactly as specified: single spaces, decimal numbers without leading zeros, and addresses of the
+//! stated family.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::Reading;
 
-/// Maximum length of the line with its ending.
-// The specification allows no longer line.
+/// Maximum length of the line, including the line ending.
+// The specification does not allow a longer line.
 const LONGEST_LINE: usize = 107;
 
 const BEGINNING: &[u8] = b"PROXY ";
 
 pub(super) fn read(bytes: &[u8]) -> Reading {
     let bytes = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
-    // Only printable ASCII. A line feed without a carriage return is rejected too: otherwise the client's first line
-    // would be consumed as well.
+    // Only printable ASCII is accepted. A line feed without a carriage return is also rejected, because otherwise the
+    // client's first line could be consumed as well.
     let end = bytes.iter().position(|byte| !is_printable(*byte));
     let (line, ending) = bytes.split_at(end.unwrap_or(bytes.len()));
     let begins = line.starts_with(BEGINNING) || BEGINNING.starts_with(line);
@@ -53,7 +54,7 @@ fn whole(line: &[u8]) -> Reading {
     }
 }
 
-/// Both addresses, then both ports; the first of each is the client's.
+/// Parses both addresses and then both ports. The first of each belongs to the client.
 fn source<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<SocketAddr> {
     let mut fields = fields.split(' ');
     let address: A = fields.next()?.parse().ok()?;

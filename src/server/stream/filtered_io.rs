@@ -1,4 +1,4 @@
-//! A stream whose input passes through a filter; output goes to the stream unchanged.
+//! A stream whose input passes through a filter. The output is not changed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,6 +1,6 @@
-//! Writes small slices together: a hit is sent by one plain write, which costs the kernel less than a vectored write.
-//! The codec could also join them, but its buffer belongs to a connection and keeps the size of the largest response.
-//! This buffer belongs to the thread, and larger responses stay shared with the cache.
+//! Joins small slices, so that a hit is sent with one plain write, which costs the kernel less than a vectored write.
+//! The codec could also join slices, but it has a buffer per connection, which keeps the size of the largest response.
+//! Here there is one buffer per thread, and larger responses stay shared with the cache.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -9,15 +9,16 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-/// Maximum total size of slices that are copied: from about 10 kB, the copy costs more than the vectored write.
+/// Maximum total size of slices that are copied. From about 10 kB on, the copy costs more than the vectored write.
 const MAX_JOINED: usize = 8 * 1_024;
 
 thread_local! {
-    /// The last joined write of the thread.
+    /// The buffer for joined writes of the thread.
     static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes to an unbuffered stream. Its write must not call this function again, since the buffer of the thread is borrowed.
+/// Writes to an unbuffered stream. The `poll_write` of the stream must not call this function, because the buffer of
+/// the thread is borrowed.
 pub(super) fn poll(
     stream: Pin<&mut impl AsyncWrite>,
     cx: &mut Context<'_>,
@@ -56,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// The writes to a socket: the number of slices, the address of the last one, and the bytes accepted.
+    /// The writes to a socket: the number of slices, the address of the last slice, and the number of bytes accepted.
     type Writes = Arc<Mutex<Vec<(usize, usize, Option<usize>)>>>;
 
     /// A socket whose writes are recorded.
@@ -145,7 +146,8 @@ mod tests {
         }
     }
 
-    /// A client of a server that answers with this body and closes the connection, and the writes of the server.
+    /// Starts a server that answers with this body and closes the connection. Returns a client and the writes of the
+    /// server.
     async fn connect(body: Bytes) -> (TcpStream, Writes) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap())
@@ -205,7 +207,7 @@ mod tests {
         let writes = writes.lock();
         assert!(
             writes.iter().any(|(_, _, bytes)| bytes.is_none()),
-            "the socket accepts a part at a time"
+            "the socket accepts only parts"
         );
         let own = body.as_ptr().addr()..body.as_ptr().addr() + body.len();
         let (large, rest): (Vec<_>, Vec<_>) =

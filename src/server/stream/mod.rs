@@ -1,4 +1,4 @@
-//! The byte streams below the codecs.
+//! Byte streams between the socket and the codecs.
 
 mod filtered_io;
 mod joined_write;

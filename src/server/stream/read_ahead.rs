@@ -1,4 +1,4 @@
-//! Bytes of a stream that were read to detect its protocol, in front of the rest.
+//! A stream that begins with the bytes that were read to detect its protocol.
 
 use std::io;
 use std::pin::Pin;
@@ -18,14 +18,14 @@ impl ReadAhead {
     }
 }
 
-/// Moves bytes into a buffer, as many as it has room for.
+/// Moves as many bytes into a buffer as it has room for.
 #[cold]
 pub(in crate::server) fn pass_on(bytes: &mut Bytes, buffer: &mut ReadBuf<'_>) {
     let length = bytes.len().min(buffer.remaining());
     buffer.put_slice(bytes.get(..length).unwrap_or_default());
     bytes.advance(length);
     if bytes.is_empty() {
-        *bytes = Bytes::new(); // an empty slice would keep all of it in memory
+        *bytes = Bytes::new(); // an empty slice would keep the whole buffer in memory
     }
 }
 

@@ -1,5 +1,6 @@
-//! A socket that records activity: bytes received, bytes sent, or none accepted. Placed directly on the socket, below
-//! TLS, where a slow client can be distinguished from a stalled one. Consequences are in `connection_activity`.
+//! A socket that records activity: bytes received, bytes sent, and writes that are not accepted. It is directly above
+//! the socket and below TLS, where a slow client can be distinguished from a stalled one. `connection_activity` decides
+//! on the consequences.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +17,7 @@ use super::joined_write;
 pub(in crate::server) struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
-    /// Bytes that the socket accepted and that are not recorded yet: a flush follows, or the connection ends.
+    /// Bytes that the socket accepted and that are not recorded yet. A flush follows, or the connection ends.
     written: usize,
 }
 
@@ -29,8 +30,8 @@ impl TimedIo {
         }
     }
 
-    /// Waits until the client has closed its side or reset the connection. Waits forever once bytes can be read: they have to be
-    /// read first.
+    /// Waits until the client has closed its side or reset the connection. Waits forever if bytes can be read, because
+    /// they have to be read first.
     pub(in crate::server) async fn closed(&self) {
         if self
             .stream
@@ -55,7 +56,8 @@ impl TimedIo {
 }
 
 impl Drop for TimedIo {
-    /// Resets the connection after a missed deadline. If it were closed, the kernel would keep sending unread bytes.
+    /// Resets the connection if it was cut. If it were closed normally, the kernel would continue to send the unread
+    /// bytes.
     fn drop(&mut self) {
         if self.activity.is_cut() && self.stream.set_zero_linger().is_err() {
             tracing::trace!("connection closed before it could be reset");
@@ -72,8 +74,8 @@ impl AsyncRead for TimedIo {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let received = buffer.filled().len() - before;
-        // This is checked here and not by the timer, because a client that never pauses would prevent the timer from
-        // running.
+        // This is checked here and not by the timer, because a client that sends without pause would prevent the timer
+        // from running.
         if received > 0 && !self.activity.received(received) {
             return Poll::Ready(Err(io::Error::other(
                 "too many bytes were received without a request",
@@ -108,7 +110,7 @@ impl AsyncWrite for TimedIo {
         true
     }
 
-    /// A socket has no buffer. The layers above flush when they are empty, and when they wrote nothing.
+    /// A socket has no buffer. The layers above flush when their buffers are empty, even if they wrote nothing.
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let written = std::mem::take(&mut self.written);
         if written > 0 {

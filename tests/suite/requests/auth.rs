@@ -57,8 +57,8 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
     for name in names {
         let message = message_of(&format!("{ME}?x=1&{name}={key}"), None).await;
         let expected = format!(
-            "{belongs} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged on \
-             the way."
+            "{belongs} A key in the query string is never read. Rotate a key that was sent in a URL: proxies and \
+             servers log URLs."
         );
         assert_eq!(message, expected, "{name}");
     }
