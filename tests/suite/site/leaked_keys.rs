@@ -193,15 +193,10 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
         mail.contains(&key[..12]) && mail.contains("was revoked") && !mail.contains(&key),
         "{mail}"
     );
-    let links = mail.matches("href").count();
-    assert_eq!(
-        links,
-        mail.matches("<a href=\"http://127.0.0.1:8080/account\">")
-            .count()
-    );
-    for active in ["evil.example", "Bcc"] {
-        assert!(!mail.contains(active), "{active}: {mail}");
-    }
+    let links = mail.matches("<a href=\"http://127.0.0.1:8080/account\">");
+    assert_eq!(mail.matches("href").count(), links.count(), "{mail}");
+    let has_foreign_text = mail.contains("evil.example") || mail.contains("Bcc");
+    assert!(!has_foreign_text, "{mail}");
     let id = path.rsplit('/').next().unwrap();
     let trail = world.rows(&format!(
         "SELECT who || ' ' || what || ' ' || detail FROM audit WHERE application = '{id}' ORDER BY id DESC LIMIT 2"
