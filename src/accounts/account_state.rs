@@ -354,7 +354,7 @@ impl AccountState {
         }
     }
 
-    /// Takes a token of the guard. Returns `false` if there is none.
+    /// Takes a token from the guard. Returns `false` if there is none.
     pub(crate) fn take_guard(&mut self, limits: &Limits, now: Now) -> bool {
         let taken = self.balance.take_guard(limits, now);
         self.balance = taken.unwrap_or(self.balance);

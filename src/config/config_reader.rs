@@ -82,7 +82,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    /// Reports settings that are given although a setting that they require is missing.
+    /// Reports settings that have no effect because a setting that they require is missing.
     pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
         let written = self.written;
         for path in paths

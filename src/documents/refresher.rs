@@ -282,7 +282,7 @@ impl Refresher {
         self.refresh_documents_in_use(at).await;
     }
 
-    /// Refreshes documents after the operator announced an early refresh of the backend. The next expected refresh does
+    /// Refreshes documents after the operator announces an early refresh of the backend. The next expected refresh does
     /// not change.
     pub async fn follow_an_early_refresh(&self) {
         let at = self.clock.now().mono;

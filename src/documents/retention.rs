@@ -1,5 +1,5 @@
-//! The times for which documents are fresh and may be served stale, and for which requests wait for them. Pure.
-//! `cache::freshness` decides about a single document.
+//! How long documents are fresh, how long they may be served stale, and how long requests wait for them. Pure.
+//! `cache::freshness` decides whether a single document may be served.
 
 use std::time::Duration;
 

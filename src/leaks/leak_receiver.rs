@@ -78,7 +78,7 @@ impl LeakReceiver {
         path == PATH
     }
 
-    /// Answers a request. A token of the guard is taken before anything is read, so that an address without tokens
+    /// Answers a request. A token from the guard is taken before anything is read, so that an address without tokens
     /// cannot occupy a slot.
     pub async fn handle(
         self: &Arc<Self>,

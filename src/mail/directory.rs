@@ -24,7 +24,7 @@ impl MailDirectory {
         })
     }
 
-    /// Writes an email and prints its text. The file gets its name only when it is complete. Writing the same email
+    /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the same email
     /// again replaces the file.
     pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
         let directory = self.path.clone();

@@ -163,7 +163,7 @@ impl McpService {
         response
     }
 
-    /// Answers a message. All messages except calls take a token of the guard. Calls are limited by the gateway.
+    /// Answers a message. All messages except calls take a token from the guard. Calls are limited by the gateway.
     async fn answer(
         &self,
         gateway: &Gateway,
@@ -267,7 +267,7 @@ impl McpService {
     }
 }
 
-/// Reads the message of a request. If the body does not arrive together with the head, the request takes a token of the
+/// Reads the message of a request. If the body does not arrive together with the head, the request holds a token from the
 /// guard until the body has arrived.
 async fn receive(
     gateway: &Gateway,
@@ -298,7 +298,7 @@ async fn receive(
     Received::from_read(read)
 }
 
-/// The reason why the body of a request is not read. A request without a body takes a token of the guard.
+/// The reason why the body of a request is not read. A request without a body takes a token from the guard.
 fn refusal(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -362,7 +362,7 @@ const fn unread(failure: BodyFailure) -> HttpRefusal {
     }
 }
 
-/// Whether a page of this origin may send requests: a page of this service or one whose origin may read the API.
+/// Whether pages from this origin may send requests. The origin must be that of this service, or be allowed by CORS.
 /// Programs other than browsers send no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
     let Some(sent) = origin.first else {

@@ -26,8 +26,8 @@ struct RefusalBody {
     upgrade: Option<String>,
 }
 
-/// Translates the response to a request into the response to the call with this id. The body is a result that is stored
-/// with the document, or another body of the API.
+/// Translates the response to a request into the response to the call with this id. The body of the
+/// response is either a result that is stored with the document, or any other response body of the API.
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,

@@ -87,7 +87,7 @@ impl GraceCharges {
         charges
     }
 
-    /// Reserves units that the account may owe. Returns whether any unit is reserved.
+    /// Reserves units that may be delivered to the account on grace. Returns whether any units are reserved.
     pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
         match &self.writer {
             Some(writer) => writer.reserve(account).await,

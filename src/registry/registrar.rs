@@ -282,7 +282,7 @@ impl Registrar {
         self.changes.change(who, id, what).await
     }
 
-    /// Restores the limits of applications whose limits have ended. Called every minute.
+    /// Restores the previous limits of applications whose temporary limits have ended. Called every minute.
     pub async fn restore_limits(&self) {
         let due = self.changes.store.due_limits(self.changes.now().wall).await;
         let failed = |error: RegistrarError| {

@@ -44,7 +44,7 @@ const HEAD_BYTES: u32 = 65_536 + 256 * 32;
 /// Maximum number of streams that the client resets before they are processed. More resets are treated as an attack and
 /// close the connection.
 const RESETS: usize = 20;
-/// Maximum number of streams that the gateway resets because of errors of the client. More resets close the connection.
+/// Maximum number of streams that the gateway resets because of client errors. More resets close the connection.
 const ERRORS: usize = 100;
 /// Maximum number of response bytes in the codec. Bodies are shared with the cache, so this limits writes, not
 /// memory.

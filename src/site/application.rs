@@ -88,8 +88,8 @@ impl Site {
             last,
         };
         let requests = self.store.requests(days).await;
-        // The page is shown without request counts, because owners must be able to revoke keys while the statistics
-        // cannot be read.
+        // If the statistics cannot be read, the page is shown without request counts, so that owners can still revoke
+        // keys.
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }

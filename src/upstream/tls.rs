@@ -91,7 +91,7 @@ pub struct BackendTls {
     pub client_expires_at: Option<Wall>,
 }
 
-/// Validates certificates at the time of the program's clock, which may follow a shared store.
+/// Validates certificates against the program's clock, which may follow the clock of a shared store.
 #[derive(Debug)]
 struct CertificateTime(Clock);
 

@@ -26,7 +26,7 @@ impl<'h> Credentials<'h> {
         }
     }
 
-    /// The key, if one was sent in either header, or the same key in both.
+    /// The key, if it was sent in one header only, or with the same value in both.
     pub(crate) fn key(&self) -> Result<Option<&'h str>, Refusal> {
         self.key.clone()
     }
@@ -67,7 +67,7 @@ impl<'h> Credentials<'h> {
     }
 }
 
-/// The key, if one was sent in either header, or the same key in both.
+/// The key, if it was sent in one header only, or with the same value in both.
 fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
     let bearer = sole(headers.authorization)?
         .map(bearer_token)

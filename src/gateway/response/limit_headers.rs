@@ -162,8 +162,8 @@ impl LimitHeaders {
     }
 }
 
-/// The status of the minute and the day, if `charge` read it on the day of sending. Headers describe the time of
-/// sending.
+/// The status of the minute and the day, if `charge` read it on the day of sending. Headers describe the
+/// status at the time of sending.
 fn charged_statuses<'a>(
     answered: Answered<'a>,
     at: &ResponseContext<'_>,

@@ -52,7 +52,7 @@ struct MeAllowance {
     reset_at: String,
 }
 
-/// Answers `/me`, the only endpoint that needs no document. A request costs a token of the guard.
+/// Answers `/me`, the only endpoint that needs no document. A request costs a token from the guard.
 pub(crate) fn me(
     gateway: &Gateway,
     key_prefix: &str,

@@ -1,5 +1,5 @@
 //! The side port while the public port is blocked or overloaded: operators get responses without delay. The content
-//! of the responses is tested in `side_port_keys`, `purge` and `metrics_reference`.
+//! of the responses is tested in `side_port_keys`, `purge` and `metrics_scrape`.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -2,7 +2,7 @@
 
 mod access_log;
 mod metric_cardinality;
-mod metrics_reference;
+mod metrics_scrape;
 mod monitoring;
 mod status_page;
 mod trace_export;

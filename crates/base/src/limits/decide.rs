@@ -163,7 +163,7 @@ impl AccountBalance {
         }
     }
 
-    /// Takes a token of the guard. `None` if no token is available.
+    /// Takes a token from the guard. `None` if no token is available.
     pub fn take_guard(self, limits: &Limits, now: Now) -> Option<Self> {
         self.guard
             .take(limits.guard, now.mono)

@@ -466,7 +466,7 @@ const SUITE_WEIGHTS: &[ItemField] = &[
     field(
         "feeds",
         Texts,
-        "The `sortBy` values that include the suite. A value is the weighted mean of its suites.",
+        "The `sortBy` values that include the suite. Each of these scores is the weighted mean of its suites.",
     ),
 ];
 

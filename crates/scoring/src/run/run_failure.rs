@@ -3,7 +3,7 @@
 use scoregate_base::words;
 
 words! {
-    /// Why a run, or one of its trials, failed. If there are several, the first in this order counts.
+    /// Why a run, or one of its trials, failed. If several reasons apply, the first in this order counts.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum RunFailure: word {
         /// The model did not respond in time. Counts as zero on every axis.

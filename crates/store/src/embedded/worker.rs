@@ -15,7 +15,7 @@ use super::file::empty_log;
 use crate::statements::{Done, FileConnection};
 use crate::{StoreError, StoreResult};
 
-/// Maximum number of commands per transaction. The limit bounds the wait of the first one.
+/// Maximum number of commands per transaction. The limit bounds how long the first command waits.
 pub(super) const MAX_GROUP: usize = 256;
 /// Maximum queue length. Further callers wait until there is space.
 const QUEUE: usize = 1024;

@@ -153,7 +153,7 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
     }
 }
 
-/// The application in the form of the store. Only the fields in the copy are known.
+/// The application as the store represents it. Only the fields in the copy are known.
 fn stored(copied: CopiedApplication) -> StoredApplication {
     let key = |(digest, end): (Digest, Option<u64>)| StoredKey {
         digest,

@@ -21,7 +21,7 @@ const LEAST_PART: f64 = 0.1;
 pub(super) struct CallerGroup {
     /// The indexes of the members in the list of callers.
     pub(super) members: Vec<usize>,
-    /// The share of the catalogue in an hour, on the decisive day.
+    /// The share of the catalogue that the members together requested in the decisive hour of the decisive day.
     pub(super) share: f64,
     /// Number of days on which the share was large enough.
     pub(super) days: usize,

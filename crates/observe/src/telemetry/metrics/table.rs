@@ -37,8 +37,6 @@ pub struct LabelRow {
     pub name: &'static str,
     /// Maximum number of values.
     pub most: usize,
-    /// The help text.
-    pub meaning: &'static str,
 }
 
 /// Request latencies: from a tenth of the latency of a cache hit to the request timeout.
@@ -61,28 +59,28 @@ const AGES: &[f64] = &[
 /// All labels. Clients cannot choose any value.
 #[rustfmt::skip]
 pub static LABELS: &[LabelRow] = &[
-    LabelRow { name: "endpoint", most: 49, meaning: "one of the 13 built-in endpoints, one of up to 32 configured endpoints, a public page, `options`, or `none` for other paths" },
-    LabelRow { name: "class", most: 4, meaning: "status class: 2xx, 3xx, 4xx or 5xx" },
-    LabelRow { name: "tier", most: 9, meaning: "a configured tier (at most eight), or `none` without a known key" },
-    LabelRow { name: "outcome", most: 6, meaning: "cache outcome; the same values are in `Cache-Status` and the access log" },
-    LabelRow { name: "code", most: 23, meaning: "error code of the API" },
-    LabelRow { name: "rule", most: LimitRule::ALL.len(), meaning: "name of a limit, such as minute, day, month, owner_day or guard" },
-    LabelRow { name: "address", most: 16, meaning: "host and port of a configured address of the backend; `built-in` for the built-in one" },
-    LabelRow { name: "result", most: 8, meaning: "result of an upstream request (`circuit_open` and `queue_full`: not sent), a reload, the export of spans, an attempt to send an email, a step of signing in, or a report of a leaked key" },
-    LabelRow { name: "change", most: 10, meaning: "create, describe or close an application; add, revoke or keep a key (cancel its expiry); rotate all keys; choose notices; add, remove or change a webhook; delete the account" },
-    LabelRow { name: "decision", most: 2, meaning: "served on grace, or refused" },
-    LabelRow { name: "operation", most: 7, meaning: "lease or return units, change keys, record key uses, record usage, record and read the status, or read the mail queue" },
-    LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
-    LabelRow { name: "reason", most: 10, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, application limit, failed TLS handshake" },
-    LabelRow { name: "scope", most: 2, meaning: "limit on pending responses that was reached: per connection or per process" },
-    LabelRow { name: "setting", most: 8, meaning: "setting that names the files: tls, upstream (certificates for the backend), store.password, admin.token, upstream.credential, mail.password, operator.webhook_secret, leaks.public_keys" },
-    LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
-    LabelRow { name: "table", most: 7, meaning: "table of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, keys, request_nodes, documents or document_contents" },
-    LabelRow { name: "version", most: 1, meaning: "version of the program" },
-    LabelRow { name: "suspicion", most: 4, meaning: "mirror, shared_key, several_accounts or inefficient_poller" },
-    LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
-    LabelRow { name: "kind", most: 8, meaning: "purpose of a message: a sign-in link, a message from the operator, a notice of a kind that the owner chose, or a message to a webhook" },
-    LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },
+    LabelRow { name: "endpoint", most: 49 }, // one of the 13 built-in endpoints, one of up to 32 configured endpoints, a public page, `options`, or `none` for other paths
+    LabelRow { name: "class", most: 4 }, // status class: 2xx, 3xx, 4xx or 5xx
+    LabelRow { name: "tier", most: 9 }, // a configured tier (at most eight), or `none` without a known key
+    LabelRow { name: "outcome", most: 6 }, // cache outcome; the same values are in `Cache-Status` and the access log
+    LabelRow { name: "code", most: 23 }, // error code of the API
+    LabelRow { name: "rule", most: LimitRule::ALL.len() }, // name of a limit, such as minute, day, month, owner_day or guard
+    LabelRow { name: "address", most: 16 }, // host and port of a configured address of the backend; `built-in` for the built-in one
+    LabelRow { name: "result", most: 8 }, // result of an upstream request (`circuit_open` and `queue_full`: not sent), a reload, the export of spans, an attempt to send an email, a step of signing in, or a report of a leaked key
+    LabelRow { name: "change", most: 10 }, // create, describe or close an application; add, revoke or keep a key (cancel its expiry); rotate all keys; choose notices; add, remove or change a webhook; delete the account
+    LabelRow { name: "decision", most: 2 }, // served on grace, or refused
+    LabelRow { name: "operation", most: 7 }, // lease or return units, change keys, record key uses, record usage, record and read the status, or read the mail queue
+    LabelRow { name: "use", most: 4 }, // leased, delivered, returned, or lost to a failure
+    LabelRow { name: "reason", most: 10 }, // done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, application limit, failed TLS handshake
+    LabelRow { name: "scope", most: 2 }, // limit on pending responses that was reached: per connection or per process
+    LabelRow { name: "setting", most: 8 }, // setting that names the files: tls, upstream (certificates for the backend), store.password, admin.token, upstream.credential, mail.password, operator.webhook_secret, leaks.public_keys
+    LabelRow { name: "log", most: 2 }, // the access log (standard output) or the event log (standard error)
+    LabelRow { name: "table", most: 7 }, // table of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, keys, request_nodes, documents or document_contents
+    LabelRow { name: "version", most: 1 }, // version of the program
+    LabelRow { name: "suspicion", most: 4 }, // mirror, shared_key, several_accounts or inefficient_poller
+    LabelRow { name: "direction", most: 2 }, // forward or backward
+    LabelRow { name: "kind", most: 8 }, // purpose of a message: a sign-in link, a message from the operator, a notice of a kind that the owner chose, or a message to a webhook
+    LabelRow { name: "pool", most: 2 }, // requests served from the cache, and requests that wait for the backend or the ledger
 ];
 
 /// All metrics.
@@ -125,7 +123,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_quota_units_total", kind: MetricKind::Counter, labels: &["use"], meaning: "Units of daily quotas: leased, delivered, returned, lost." },
     MetricRow { name: "scoregate_store_changes_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since the last read of changes of applications and keys from the shared store; 0 without a shared store." },
     MetricRow { name: "scoregate_store_clock_offset_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Difference between the shared store's clock, which the gateway uses, and this machine's clock." },
-    MetricRow { name: "scoregate_store_local_copy", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the gateway serves from the local copy of the keys because the shared store was unreachable at its start, else 0." },
+    MetricRow { name: "scoregate_store_local_copy", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the gateway serves from the local copy of the keys because the shared store was unreachable at startup, else 0." },
     MetricRow { name: "scoregate_store_local_copy_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Age of the local copy of the keys on disk; 0 without a shared store." },
     MetricRow { name: "scoregate_fleet_gateways", kind: MetricKind::Gauge, labels: &[], meaning: "Live gateways on the store, including this gateway, as last read from the store." },
     MetricRow { name: "scoregate_fleet_gateways_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum number of gateways on the store (`store.gateways`); 1 without a shared store." },

@@ -1,5 +1,5 @@
 //! Rows of calendar windows longer than a day: the part of an exchange that creates, locks and writes them.
-//! `window_rows` decides which units count in them.
+//! `window_rows` decides which units count towards them.
 
 use crate::LedgerReport;
 use crate::statements::SqlField::{self, Numbers, Texts};
