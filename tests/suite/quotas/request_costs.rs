@@ -34,8 +34,8 @@ async fn every_outcome_costs_what_its_row_defines_and_every_error_has_its_status
     for price in &PRICES {
         for &ending in price.endings {
             let variants = if error_of(ending).is_some() { 3 } else { 2 };
-            for variant in &VARIANTS[..variants] {
-                check_outcome(&world, price, ending, variant).await;
+            for (method, kind) in &VARIANTS[..variants] {
+                check_outcome(&world, price, ending, method, kind).await;
             }
         }
     }
@@ -47,7 +47,8 @@ async fn check_outcome(
     world: &World,
     price: &Price,
     ending: PricedEnding,
-    (method, kind): &(&str, &str),
+    method: &str,
+    kind: &str,
 ) {
     let code = error_of(ending);
     let customer = customer_for(world, ending).await;
@@ -68,7 +69,7 @@ async fn check_outcome(
         assert_eq!(response.status, status, "{method} {ending:?}");
         if let Some(code) = code {
             // A POST and a DELETE cause `method_not_allowed`; a HEAD cannot.
-            let is_head = *method == "HEAD" && code != ErrorCode::MethodNotAllowed;
+            let is_head = method == "HEAD" && code != ErrorCode::MethodNotAllowed;
             check_error(code.row(), &response, kind, is_head);
         }
     }

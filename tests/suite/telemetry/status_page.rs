@@ -98,7 +98,7 @@ fn rows(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
+async fn status_needs_no_key_costs_nothing_and_may_be_stored_by_a_shared_cache() {
     let world = World::with_status("guard.per_minute = 1\n", good).await;
     world.status_with("its data is current").await;
     for (path, kind) in [
