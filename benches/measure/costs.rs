@@ -85,7 +85,7 @@ impl Program {
             "guard.per_minute = 100000000\nfreshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\n\
              server.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n\
              upstream.url = \"http://{}/\"\n",
-            backend(MODELS)
+            backend()
         );
         Self(GatewayProcess::start(directory, &settings, &[]))
     }
@@ -262,18 +262,18 @@ fn closing(request: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a response; returns whether the connection stays open.
-pub(crate) fn answered(open: &mut TcpStream) -> bool {
+fn answered(open: &mut TcpStream) -> bool {
     HttpResponse::read(open).is_ok_and(|response| {
         response.field("connection") != Some("close") && response.field("x-request-id").is_some()
     })
 }
 
-/// A backend with one response, a list of so many models.
-pub(crate) fn backend(models: usize) -> SocketAddr {
+/// A backend with one response, a list of models.
+fn backend() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut items = String::new();
-    for number in 0..models {
+    for number in 0..MODELS {
         items.push_str(&format!(
             "{}{{\"id\":\"model-{number}\",\"name\":\"Model {number}\",\"provider\":\"p{number}\",\"currentScore\":{number}.25,\
              \"trend\":\"up\",\"status\":\"good\",\"lastUpdated\":\"2026-11-21T12:00:00Z\"}}",

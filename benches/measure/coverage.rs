@@ -108,7 +108,6 @@ const TWO_HOURLY: SuiteSchedule = SuiteSchedule {
     first: 1,
     missing: 0.0,
 };
-const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
 
 fn graded(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
     CoverageCase {
@@ -118,16 +117,6 @@ fn graded(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase 
         deviation: 1.5,
         trials: 1,
         marks: MarkKind::Graded(0.0),
-        ..BASE
-    }
-}
-
-fn run_effect(name: &'static str, trials: u32) -> CoverageCase {
-    CoverageCase {
-        name,
-        period: Period::Latest,
-        trials,
-        deviation: 2.5,
         ..BASE
     }
 }
@@ -144,211 +133,197 @@ fn pass_fail(name: &'static str, period: Period, level: f64, trials: u32) -> Cov
     }
 }
 
-fn scheduled(
-    name: &'static str,
-    period: Period,
-    every: [(u32, u32); 3],
-    missing: f64,
-) -> CoverageCase {
-    let schedule = every.map(|(every, first)| SuiteSchedule {
-        every,
-        first,
-        missing,
-    });
-    CoverageCase {
-        name,
-        period,
-        schedule,
-        deviation: 2.5,
-        ..BASE
-    }
-}
-
-fn daily(period: Period) -> CoverageCase {
-    scheduled("one run a day", period, [(24, 0); 3], 0.0)
-}
-
-/// Each suite at an hour of its own.
-fn apart(period: Period) -> CoverageCase {
-    scheduled(
-        "suites at 3, 9 and 20 h",
-        period,
-        [(24, 3), (24, 9), (24, 20)],
-        0.0,
-    )
-}
-
-fn unequal(period: Period) -> CoverageCase {
-    scheduled(
-        "hourly, 6-hourly, daily",
-        period,
-        [(1, 0), (6, 2), (24, 5)],
-        0.0,
-    )
-}
-
-fn with_gaps(period: Period) -> CoverageCase {
-    scheduled("one in five runs missing", period, [(1, 0); 3], 0.2)
-}
-
-/// With five trials per run, which add noise of their own.
-fn marked(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
-    CoverageCase {
-        trials: 5,
-        marks: MarkKind::Graded(4.5),
-        ..graded(name, period, noise)
-    }
-}
-
 /// Runs at this distance instead of every hour, with noise that changes from run to run.
 fn every(hours: u32, case: CoverageCase) -> CoverageCase {
+    let schedule = SuiteSchedule {
+        every: hours,
+        ..HOURLY
+    };
     CoverageCase {
-        schedule: [SuiteSchedule {
-            every: hours,
-            first: 0,
-            missing: 0.0,
-        }; 3],
+        schedule: [schedule; 3],
         ..case
     }
 }
 
-/// The standard deviation is three times larger in the last 72 hours.
-fn tripled(period: Period) -> CoverageCase {
-    graded(
-        "sd x 3 in the last 72 hours",
-        period,
-        NoiseKind::Changed(3.0, DAYS * 24 - 72),
-    )
-}
-
-fn young(name: &'static str, hours: u32, factor: f64) -> CoverageCase {
-    CoverageCase {
-        young: Some(YoungModels { hours, factor }),
-        ..graded(name, Period::Day, NoiseKind::White)
-    }
-}
-
-/// The rows about cycles, changing noise, outliers, and models unlike their peers.
-fn further_cases() -> Vec<CoverageCase> {
+/// The rows about noise: cycles, changes, outliers, and correlation of each run with the one before.
+fn cases_of_noise() -> Vec<CoverageCase> {
+    use NoiseKind::{
+        Autoregressive, ChangingByDay, DailyCycle, HeavyTailed, Outliers, WeeklyCycle,
+    };
+    use Period::{Day, Latest, Month, Week};
+    // The standard deviation is three times larger in the last 72 hours.
+    let tripled = NoiseKind::Changed(3.0, DAYS * 24 - 72);
     let mut cases = Vec::new();
-    for period in [Period::Latest, Period::Day, Period::Week] {
-        cases.push(graded("daily cycle ±2", period, NoiseKind::DailyCycle(2.0)));
-        cases.push(tripled(period));
-        cases.push(graded(
-            "sd changing by day",
-            period,
-            NoiseKind::ChangingByDay,
-        ));
-        cases.push(graded(
+    for (name, noise, hours, periods) in [
+        ("t, 3 degrees", HeavyTailed, 1, &[Latest, Day][..]),
+        ("AR 0.3", Autoregressive(0.3), 1, &[Day]),
+        ("AR 0.5", Autoregressive(0.5), 1, &[Day]),
+        (
+            "AR 0.8",
+            Autoregressive(0.8),
+            1,
+            &[Latest, Day, Week, Month],
+        ),
+        ("AR 0.95", Autoregressive(0.95), 1, &[Day, Week]),
+        ("weekly cycle ±2", WeeklyCycle(2.0), 1, &[Day, Week]),
+        ("daily cycle ±2", DailyCycle(2.0), 1, &[Latest, Day, Week]),
+        (
+            "sd x 3 in the last 72 hours",
+            tripled,
+            1,
+            &[Latest, Day, Week],
+        ),
+        ("sd changing by day", ChangingByDay, 1, &[Latest, Day, Week]),
+        (
             "2 % outliers of -20",
-            period,
-            NoiseKind::Outliers(20.0),
-        ));
-        cases.push(every(
+            Outliers(20.0),
+            1,
+            &[Latest, Day, Week],
+        ),
+        (
+            "daily cycle ±2, 6-hourly",
+            DailyCycle(2.0),
             6,
-            graded(
-                "daily cycle ±2, 6-hourly",
-                period,
-                NoiseKind::DailyCycle(2.0),
-            ),
-        ));
-        cases.push(every(
+            &[Latest, Day, Week],
+        ),
+        (
+            "weekly cycle ±2, 6-hourly",
+            WeeklyCycle(2.0),
             6,
-            graded(
-                "weekly cycle ±2, 6-hourly",
-                period,
-                NoiseKind::WeeklyCycle(2.0),
-            ),
-        ));
-        cases.push(every(
+            &[Latest, Day, Week],
+        ),
+        (
+            "weekly cycle ±2, daily",
+            WeeklyCycle(2.0),
             24,
-            graded(
-                "weekly cycle ±2, daily",
-                period,
-                NoiseKind::WeeklyCycle(2.0),
-            ),
-        ));
-        cases.push(every(24, tripled(period)));
-    }
-    for period in [Period::Day, Period::Week, Period::Month] {
-        cases.push(graded("weekend of -3", period, NoiseKind::Weekend(3.0)));
-        cases.push(every(
+            &[Latest, Day, Week],
+        ),
+        (
+            "sd x 3 in the last 72 hours, daily",
+            tripled,
             24,
-            graded("weekend of -3, daily", period, NoiseKind::Weekend(3.0)),
-        ));
-    }
-    for (hours, [double, fourfold]) in [
-        (3, ["3 rounds, sd x 2", "3 rounds, sd x 4"]),
-        (6, ["6 rounds, sd x 2", "6 rounds, sd x 4"]),
-        (24, ["24 rounds, sd x 2", "24 rounds, sd x 4"]),
+            &[Latest, Day, Week],
+        ),
+        (
+            "weekend of -3",
+            NoiseKind::Weekend(3.0),
+            1,
+            &[Day, Week, Month],
+        ),
+        (
+            "weekend of -3, daily",
+            NoiseKind::Weekend(3.0),
+            24,
+            &[Day, Week, Month],
+        ),
     ] {
-        cases.extend([young(double, hours, 2.0), young(fourfold, hours, 4.0)]);
+        let case = |period: &Period| every(hours, graded(name, *period, noise));
+        cases.extend(periods.iter().map(case));
     }
-    cases.push(pass_fail("pass/fail, 98 %, 5 trials", Period::Day, 98.0, 5));
+    let noise = Autoregressive(0.8);
+    cases.extend([Day, Week].map(|period| CoverageCase {
+        trials: BASE.trials,
+        marks: BASE.marks,
+        ..graded("AR 0.8, 5 trials", period, noise)
+    }));
+    cases.push(CoverageCase {
+        schedule: [TWO_HOURLY; 3],
+        ..graded("AR 0.8, every other hour", Day, noise)
+    });
+    cases
+}
+
+/// The rows about the schedules of suites.
+fn cases_of_schedules() -> Vec<CoverageCase> {
+    use Period::{Day, Latest, Month, Week};
+    let mut cases = Vec::new();
+    for (name, every, missing, periods) in [
+        (
+            "one run a day",
+            [(24, 0); 3],
+            0.0,
+            &[Latest, Day, Week, Month][..],
+        ),
+        (
+            "suites at 3, 9 and 20 h",
+            [(24, 3), (24, 9), (24, 20)],
+            0.0,
+            &[Latest, Day, Week],
+        ),
+        (
+            "hourly, 6-hourly, daily",
+            [(1, 0), (6, 2), (24, 5)],
+            0.0,
+            &[Day, Week, Month],
+        ),
+        (
+            "one in five runs missing",
+            [(1, 0); 3],
+            0.2,
+            &[Latest, Day, Week],
+        ),
+    ] {
+        let schedule = every.map(|(every, first)| SuiteSchedule {
+            every,
+            first,
+            missing,
+        });
+        cases.extend(periods.iter().map(|period| CoverageCase {
+            name,
+            period: *period,
+            schedule,
+            deviation: 2.5,
+            ..BASE
+        }));
+    }
     cases
 }
 
 fn cases() -> Vec<CoverageCase> {
-    let cycle = NoiseKind::WeeklyCycle(2.0);
-    vec![
-        BASE,
-        CoverageCase {
-            period: Period::Week,
+    use Period::{Day, Latest, Month, Week};
+    let mut cases: Vec<CoverageCase> = [Day, Week, Month]
+        .map(|period| CoverageCase { period, ..BASE })
+        .into();
+    for (name, trials, deviation) in [
+        ("trials only", BASE.trials, 0.0),
+        ("run effect, 1 trial", 1, 2.5),
+        ("run effect, 3 trials", 3, 2.5),
+        ("run effect, 10 trials", 10, 2.5),
+    ] {
+        cases.push(CoverageCase {
+            name,
+            period: Latest,
+            trials,
+            deviation,
             ..BASE
-        },
-        CoverageCase {
-            period: Period::Month,
-            ..BASE
-        },
-        CoverageCase {
-            name: "trials only",
-            period: Period::Latest,
-            deviation: 0.0,
-            ..BASE
-        },
-        run_effect("run effect, 1 trial", 1),
-        run_effect("run effect, 3 trials", 3),
-        run_effect("run effect, 10 trials", 10),
-        graded("t, 3 degrees", Period::Latest, NoiseKind::HeavyTailed),
-        graded("t, 3 degrees", Period::Day, NoiseKind::HeavyTailed),
-        graded("AR 0.3", Period::Day, AR(0.3)),
-        graded("AR 0.5", Period::Day, AR(0.5)),
-        graded("AR 0.8", Period::Latest, AR(0.8)),
-        graded("AR 0.8", Period::Day, AR(0.8)),
-        graded("AR 0.8", Period::Week, AR(0.8)),
-        graded("AR 0.8", Period::Month, AR(0.8)),
-        marked("AR 0.8, 5 trials", Period::Day, AR(0.8)),
-        marked("AR 0.8, 5 trials", Period::Week, AR(0.8)),
-        graded("AR 0.95", Period::Day, AR(0.95)),
-        graded("AR 0.95", Period::Week, AR(0.95)),
-        graded("weekly cycle ±2", Period::Day, cycle),
-        graded("weekly cycle ±2", Period::Week, cycle),
-        pass_fail("pass/fail, 50 %", Period::Day, 50.0, 1),
-        pass_fail("pass/fail, 90 %", Period::Day, 90.0, 1),
-        pass_fail("pass/fail, 98 %", Period::Latest, 98.0, 1),
-        pass_fail("pass/fail, 98 %", Period::Day, 98.0, 1),
-        pass_fail("pass/fail, 98 %", Period::Week, 98.0, 1),
-        pass_fail("pass/fail, 99.9 %", Period::Day, 99.9, 1),
-        pass_fail("pass/fail, 98 %, 8 trials", Period::Day, 98.0, 8),
-        daily(Period::Latest),
-        daily(Period::Day),
-        daily(Period::Week),
-        daily(Period::Month),
-        apart(Period::Latest),
-        apart(Period::Day),
-        apart(Period::Week),
-        unequal(Period::Day),
-        unequal(Period::Week),
-        unequal(Period::Month),
-        with_gaps(Period::Latest),
-        with_gaps(Period::Day),
-        with_gaps(Period::Week),
-        CoverageCase {
-            name: "AR 0.8, every other hour",
-            schedule: [TWO_HOURLY; 3],
-            ..graded("", Period::Day, AR(0.8))
-        },
-    ]
+        });
+    }
+    cases.extend([
+        pass_fail("pass/fail, 50 %", Day, 50.0, 1),
+        pass_fail("pass/fail, 90 %", Day, 90.0, 1),
+        pass_fail("pass/fail, 98 %", Latest, 98.0, 1),
+        pass_fail("pass/fail, 98 %", Day, 98.0, 1),
+        pass_fail("pass/fail, 98 %", Week, 98.0, 1),
+        pass_fail("pass/fail, 99.9 %", Day, 99.9, 1),
+        pass_fail("pass/fail, 98 %, 5 trials", Day, 98.0, 5),
+        pass_fail("pass/fail, 98 %, 8 trials", Day, 98.0, 8),
+    ]);
+    for (name, hours, factor) in [
+        ("3 rounds, sd x 2", 3, 2.0),
+        ("3 rounds, sd x 4", 3, 4.0),
+        ("6 rounds, sd x 2", 6, 2.0),
+        ("6 rounds, sd x 4", 6, 4.0),
+        ("24 rounds, sd x 2", 24, 2.0),
+        ("24 rounds, sd x 4", 24, 4.0),
+    ] {
+        cases.push(CoverageCase {
+            young: Some(YoungModels { hours, factor }),
+            ..graded(name, Day, NoiseKind::White)
+        });
+    }
+    cases.extend(cases_of_noise());
+    cases.extend(cases_of_schedules());
+    cases
 }
 
 impl Coverage {
@@ -484,7 +459,7 @@ pub(crate) fn run() {
         "{:>28} {:>8} {:>10} {:>10} {:>10}",
         "", "period", "intervals", "covering", "width"
     );
-    for case in cases().into_iter().chain(further_cases()) {
+    for case in cases() {
         let found = measure(&case, snapshots);
         let present = f64::from(found.intervals) / f64::from(found.scores.max(1));
         println!(

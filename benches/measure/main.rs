@@ -16,16 +16,11 @@
     reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
 )]
 
-mod agents;
 mod costs;
 mod coverage;
 mod detection;
-mod flight;
 mod gateway_process;
 mod generator;
-mod in_process;
-#[path = "../hot_path/installation.rs"]
-mod installation;
 mod ledger;
 mod load;
 mod ranks;
@@ -40,13 +35,10 @@ use std::time::Instant;
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);
 
-const MEASUREMENTS: [(&str, Measurement); 13] = [
-    ("agents", |_| agents::run()),
+const MEASUREMENTS: [(&str, Measurement); 10] = [
     ("costs", |_| costs::run()),
     ("coverage", |_| coverage::run()),
     ("detection", |_| detection::run()),
-    ("flight", |_| flight::run()),
-    ("in_process", |_| in_process::run()),
     ("ledger", ledger::run),
     ("load", load::run),
     ("ranks", |_| ranks::run()),

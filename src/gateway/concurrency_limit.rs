@@ -152,40 +152,36 @@ impl SlotPool {
 mod tests {
     use super::*;
     use futures_util::FutureExt as _;
-    use scoregate_base::clock::{ManualClock, Wall};
+    use scoregate_base::clock::Wall;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
-
-    const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
 
     struct Scene {
         limit: ConcurrencyLimit,
         registry: MetricsRegistry,
         clock: Clock,
-        hand: ManualClock,
     }
 
     impl Scene {
-        fn of(cached: usize, waiting: usize, queue: usize) -> Self {
+        /// One slot in each pool, and a queue of this length.
+        fn of(queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(CapacityInstruments::new(&registry));
             let config = ConcurrencyConfig {
-                cached,
-                waiting,
+                cached: 1,
+                waiting: 1,
                 queue,
-                queue_timeout: QUEUE_TIMEOUT,
+                queue_timeout: Duration::from_millis(10),
             };
-            let (clock, hand) = Clock::manual(Wall::from_seconds(0));
             Self {
                 limit: ConcurrencyLimit::new(config, instruments),
                 registry,
-                clock,
-                hand,
+                clock: Clock::manual(Wall::from_seconds(0)).0,
             }
         }
 
-        /// The immediate result. `None` if the request has to queue.
-        fn try_enter(&self, cached: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
-            self.limit.enter(cached, &self.clock).now_or_never()
+        /// The immediate result; `None` if the request has to queue.
+        fn try_enter(&self) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
+            self.limit.enter(false, &self.clock).now_or_never()
         }
 
         fn shows(&self, series: &str) {
@@ -199,52 +195,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_free_again_when_it_is_dropped() {
-        let scene = Scene::of(2, 1, 0);
-        let one = scene.try_enter(true).unwrap().unwrap();
-        let two = scene.try_enter(true).unwrap().unwrap();
-        scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
-        assert_eq!(
-            scene.try_enter(true).unwrap().unwrap_err(),
-            Refusal::Overloaded
-        );
-        drop(one);
-        let three = scene.try_enter(true).unwrap().unwrap();
-        drop((two, three));
-        scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 0");
-        scene.shows("scoregate_overload_refused_total{pool=\"cached\"} 1");
-    }
-
-    #[test]
-    fn a_full_pool_refuses_no_request_of_the_other_pool() {
-        for full in [true, false] {
-            let scene = Scene::of(1, 1, 0);
-            let _slot = scene.try_enter(full).unwrap().unwrap();
-            assert_eq!(
-                scene.try_enter(full).unwrap().unwrap_err(),
-                Refusal::Overloaded
-            );
-            assert!(scene.try_enter(!full).unwrap().is_ok());
-        }
-    }
-
-    #[test]
     fn queued_requests_are_served_in_order_and_before_new_ones() {
-        let scene = Scene::of(1, 1, 2);
-        let slot = scene.try_enter(false).unwrap().unwrap();
+        let scene = Scene::of(2);
+        let slot = scene.try_enter().unwrap().unwrap();
         let mut first = Box::pin(scene.limit.enter(false, &scene.clock));
         let mut second = Box::pin(scene.limit.enter(false, &scene.clock));
         assert!(
             first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none()
         );
         assert_eq!(
-            scene.try_enter(false).unwrap().unwrap_err(),
+            scene.try_enter().unwrap().unwrap_err(),
             Refusal::Overloaded,
             "the queue is full"
         );
         drop(slot);
         assert!(
-            scene.try_enter(false).is_none_or(|new| new.is_err()),
+            scene.try_enter().is_none_or(|new| new.is_err()),
             "the first queued request is served first"
         );
         assert!(second.as_mut().now_or_never().is_none());
@@ -255,29 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn a_queued_request_is_refused_at_the_queue_timeout() {
-        let scene = Scene::of(1, 1, 1);
-        let slot = scene.try_enter(false).unwrap().unwrap();
-        let mut queued = Box::pin(scene.limit.enter(false, &scene.clock));
-        assert!(queued.as_mut().now_or_never().is_none());
-        scene.hand.advance(Duration::from_nanos(9_999_999));
-        assert!(queued.as_mut().now_or_never().is_none());
-        scene.hand.advance(Duration::from_nanos(1));
-        assert_eq!(
-            queued.as_mut().now_or_never().unwrap().unwrap_err(),
-            Refusal::Overloaded
-        );
-        drop(slot);
-        assert!(
-            scene.try_enter(false).unwrap().is_ok(),
-            "a refused request holds no slot"
-        );
-    }
-
-    #[test]
     fn a_request_that_leaves_the_queue_keeps_no_slot() {
-        let scene = Scene::of(1, 1, 1);
-        let slot = scene.try_enter(false).unwrap().unwrap();
+        let scene = Scene::of(1);
+        let slot = scene.try_enter().unwrap().unwrap();
         let mut cancelled = Box::pin(scene.limit.enter(false, &scene.clock));
         assert!(cancelled.as_mut().now_or_never().is_none());
         drop(cancelled);
@@ -289,7 +235,7 @@ mod tests {
         drop(slot);
         // The request got its slot and is dropped before it is polled.
         drop(queued);
-        assert!(scene.try_enter(false).unwrap().is_ok());
+        assert!(scene.try_enter().unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");
     }
 }

@@ -281,34 +281,6 @@ mod tests {
     }
 
     #[test]
-    fn catalog_links_what_is_configured() {
-        let terms = "https://example.org/terms";
-        let docs = "https://example.org/guide";
-        let links = SiteLinks {
-            terms_url: Some(terms.into()),
-            docs_url: Some(docs.into()),
-            ..SiteLinks::default()
-        };
-        let base_url = Some("https://x.example/api/v1".into());
-        let config = PagesConfig {
-            base_url,
-            status_page: true,
-            mcp: true,
-            links,
-            ..PagesConfig::default()
-        };
-        let catalog: Value = serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
-        let api = &catalog["linkset"][1];
-        assert_eq!(api["status"][0]["href"], "https://x.example/status");
-        assert_eq!(api["service-doc"][2], json!({ "href": docs }));
-        assert_eq!(
-            catalog["linkset"][0]["item"][1]["href"],
-            "https://x.example/mcp"
-        );
-        assert_eq!(api["terms-of-service"], json!([{ "href": terms }]));
-    }
-
-    #[test]
     fn llms_txt_links_the_documentation_and_every_endpoint() {
         let base_url = Some("https://x.example".into());
         let config = PagesConfig {

@@ -230,32 +230,6 @@ mod tests {
     }
 
     #[test]
-    fn after_each_failure_other_addresses_are_preferred_until_one_trial_request() {
-        let failed = failing(CircuitBreaker::default(), at(0));
-        assert_eq!(failed.state(at(0)), BreakerState::Closed);
-        assert_eq!(failed.request(at(0)).1, BreakerPermission::Granted);
-        assert_eq!(
-            failed.request_if_preferred(at(0)).1,
-            BreakerPermission::Refused(seconds(1))
-        );
-        let (tried, permission) = failed.request_if_preferred(at(1));
-        assert_eq!(permission, BreakerPermission::Trial);
-        assert_eq!(
-            tried.request_if_preferred(at(1)).1,
-            BreakerPermission::Refused(TRIAL)
-        );
-        assert_eq!(tried.request(at(1)).1, BreakerPermission::Granted);
-        let again = tried.record(permission, BreakerSignal::Bad(None), at(1));
-        assert_eq!(
-            again.request_if_preferred(at(1)).1,
-            BreakerPermission::Refused(seconds(2)),
-            "the time doubles after each failure"
-        );
-        let good = again.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
-        assert_eq!(good, CircuitBreaker::default());
-    }
-
-    #[test]
     fn without_retry_after_the_breaker_is_open_for_at_most_five_seconds() {
         let mut breaker = open_breaker();
         let mut now = 1;

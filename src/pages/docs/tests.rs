@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
 use crate::pages::PagesConfig;
@@ -175,52 +176,31 @@ fn pages_load_only_the_icon() {
 }
 
 #[test]
-fn the_policy_allows_the_script_of_the_page_and_no_other() {
+fn the_policies_allow_the_script_and_the_style_sheets_of_the_pages_and_no_others() {
     // Browsers hash the text between the tags.
-    let html = default();
-    let script = html
-        .split_once("<script type=\"module\">")
-        .unwrap()
-        .1
-        .split_once("</script>")
-        .unwrap()
-        .0;
-    let hash = base64(&Sha256::digest(script.as_bytes()));
-    let policy = CONTENT.policy();
-    assert!(
-        policy.contains(&format!("; script-src 'sha256-{hash}'; ")),
-        "{policy}"
-    );
-    assert_eq!(policy.matches("script").count(), 1);
-    assert!(policy.contains("; connect-src 'self'; "));
-    assert!(
-        !LANDING_CONTENT.policy().contains("script"),
-        "the landing page has no script"
-    );
-}
-
-#[test]
-fn the_policies_allow_the_style_sheets_of_the_pages_and_no_other_styles() {
+    let hash_of = |html: &str, begin: &str, end: &str| {
+        let (_, rest) = html.split_once(begin).unwrap();
+        let (inside, _) = rest.split_once(end).unwrap();
+        BASE64.encode(&Sha256::digest(inside.as_bytes()))
+    };
     for (html, content) in [
         (default(), CONTENT),
         (landing(&PagesConfig::default()), LANDING_CONTENT),
     ] {
-        assert_eq!(html.matches("<style").count(), 1);
-        let style = html
-            .split_once("<style>")
-            .unwrap()
-            .1
-            .split_once("</style>")
-            .unwrap()
-            .0;
-        let hash = base64(&Sha256::digest(style.as_bytes()));
         let policy = content.policy();
-        assert!(
-            policy.contains(&format!("; style-src 'sha256-{hash}'; ")),
-            "{policy}"
-        );
+        assert_eq!(html.matches("<style").count(), 1);
+        let style = hash_of(&html, "<style>", "</style>");
+        let allowed = format!("; style-src 'sha256-{style}'; ");
+        assert!(policy.contains(&allowed), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
     }
+    let script = hash_of(&default(), "<script type=\"module\">", "</script>");
+    let policy = CONTENT.policy();
+    let allowed = format!("; script-src 'sha256-{script}'; ");
+    assert!(policy.contains(&allowed), "{policy}");
+    assert_eq!(policy.matches("script").count(), 1);
+    assert!(policy.contains("; connect-src 'self'; "));
+    assert!(!LANDING_CONTENT.policy().contains("script"));
     for change in [
         ".style",
         "setAttribute(\"style",
@@ -229,25 +209,6 @@ fn the_policies_allow_the_style_sheets_of_the_pages_and_no_other_styles() {
     ] {
         assert!(!SCRIPT.contains(change), "browsers block it: {change}");
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for part in bytes.chunks(3) {
-        let number = part.iter().enumerate().fold(0u32, |sum, (at, byte)| {
-            sum | u32::from(*byte) << (16 - 8 * at)
-        });
-        for at in 0..4 {
-            let letter = LETTERS[(number >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= part.len() {
-                char::from(letter)
-            } else {
-                '='
-            });
-        }
-    }
-    text
 }
 
 #[test]

@@ -230,22 +230,6 @@ fn application(requests_per_minute: u32) -> ConnectionApplication {
 }
 
 #[test]
-fn http2_unsent_responses_are_limited_until_a_request_is_admitted() {
-    let (activity, _hand, _pass) = activity();
-    let mut waiting: Vec<_> = (0..8).map(|_| respond(&activity, true).unwrap()).collect();
-    assert!(respond(&activity, true).is_none() && respond(&activity, false).is_none());
-    waiting.pop();
-    waiting.push(respond(&activity, true).unwrap());
-    activity.trust().record_key(application(60));
-    assert!(
-        respond(&activity, true).is_none(),
-        "a caller with a key may have no units left"
-    );
-    activity.trust().record_admission();
-    waiting.extend((0..92).map(|_| respond(&activity, true).unwrap()));
-}
-
-#[test]
 fn http2_responses_without_body_are_limited_while_the_socket_accepts_no_bytes() {
     let (activity, _hand, _pass) = activity();
     for _ in 0..100 {

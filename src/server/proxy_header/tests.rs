@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -285,29 +284,6 @@ fn decided(bytes: &[u8]) -> Reading {
         );
     }
     first
-}
-
-#[test]
-fn every_seed_is_parsed_as_its_name_states() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/proxy_header");
-    let mut count = 0;
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let bytes = std::fs::read(&path).unwrap();
-        let verdict = name.split('-').next().unwrap();
-        let fits = match decided(&bytes) {
-            Reading::Incomplete => verdict == "incomplete",
-            Reading::Header {
-                client: Some(_), ..
-            } => verdict == "client",
-            Reading::Header { client: None, .. } => verdict == "nobody",
-            Reading::Malformed => verdict == "malformed",
-        };
-        assert!(fits, "{name}");
-        count += 1;
-    }
-    assert!(count >= 20, "{count} seeds");
 }
 
 fn any_address() -> impl Strategy<Value = IpAddrs> {

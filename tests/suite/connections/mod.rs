@@ -1,7 +1,6 @@
 //! Connections of clients: HTTP/2, TLS, deadlines, slots, overload, hostile clients.
 
 mod client_disconnects;
-mod connection_slots;
 mod deadlines;
 mod file_descriptors;
 pub mod http2;

@@ -27,7 +27,7 @@ use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Concurrent attackers of each kind: on TCP, on TLS, and on each of them at full size.
-const SMALL: [u32; 2] = [200, 50];
+const SMALL: [u32; 2] = [100, 25];
 const FULL: u32 = 900;
 /// Connections of each kind opened concurrently.
 const OPENING_AT_ONCE: usize = 50;
@@ -247,14 +247,19 @@ fn report(transport: &str, count: u32, slow: SlowBehavior, duration: Duration) {
     record(Part::Ends, row);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tcp_are_cut_off_in_time_without_affecting_others() {
-    check_slow_clients(false).await;
+/// Checks TCP and TLS: at full size one after the other, so that the figures are those of one attack.
+async fn on_each_transport(check: impl AsyncFn(bool)) {
+    if is_full_size() {
+        check(false).await;
+        check(true).await;
+    } else {
+        tokio::join!(check(false), check(true));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tls_are_cut_off_in_time_without_affecting_others() {
-    check_slow_clients(true).await;
+async fn slow_clients_are_cut_off_in_time_without_affecting_others() {
+    on_each_transport(check_slow_clients).await;
 }
 
 /// Readers that take less than 8 KiB in 20 s.
@@ -282,16 +287,6 @@ async fn check_slow_readers(is_secure: bool) {
     assert_eq!(program.stop().code, Some(0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_slot_for_long() {
-    check_slow_readers(false).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_long() {
-    check_slow_readers(true).await;
-}
-
 /// A reader of 1,000 bytes a second reads 20,000 bytes in a write timeout, and 8 KiB are required. Over TLS the
 /// kernel buffers whole records of 16 KiB.
 async fn check_readers_above_the_minimum(is_secure: bool, bytes: usize) {
@@ -311,8 +306,9 @@ async fn check_readers_above_the_minimum(is_secure: bool, bytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
+async fn slow_clients_hold_no_slot_for_long_unless_they_read_the_minimum() {
     tokio::join!(
+        on_each_transport(check_slow_readers),
         check_readers_above_the_minimum(false, 1_000),
         check_readers_above_the_minimum(true, 2_000)
     );

@@ -22,7 +22,7 @@ use crate::program::within_one_day;
 use crate::quotas::ledger_unreachable::Lock;
 
 /// Duration of the failures.
-const SMALL: Duration = Duration::from_secs(10);
+const SMALL: Duration = Duration::from_secs(6);
 const FULL: Duration = Duration::from_mins(2);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(40);

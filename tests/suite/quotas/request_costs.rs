@@ -7,11 +7,12 @@ use http::Request;
 use scoregate::gateway::{ConnectionTrust, Peer};
 use scoregate_base::routes::Selection;
 use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::prices::{PRICES, PricedEnding};
+use scoregate_base::routes::prices::{PRICES, Price, PricedEnding};
 
 use crate::backend::{Act, json, respond};
 use crate::balances::{own, wide};
-use crate::client::RequestBuilder;
+use crate::client::{RequestBuilder, Response};
+use crate::requests::codes::check_error;
 use crate::world::{Customer, REGIONS, World, good};
 
 const MODELS: &str = "/api/v1/models";
@@ -19,34 +20,69 @@ const MODELS: &str = "/api/v1/models";
 const TIERS: &str = "[tiers.free]\nminute = 1\nday = 10\npaid = false\nincidents = \"7d\"\n\
                      [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n";
 
+/// A request's method and the kind of body that it accepts.
+const VARIANTS: [(&str, &str); 3] = [
+    ("GET", "application/json"),
+    ("HEAD", "application/json"),
+    ("GET", "application/problem+json"),
+];
+
 #[tokio::test]
-async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
+async fn every_outcome_costs_what_its_row_defines_and_every_error_has_its_status_body_and_headers()
+{
     let world = World::with(&[TIERS, REGIONS].concat(), good).await;
     for price in &PRICES {
         for &ending in price.endings {
-            for method in ["GET", "HEAD"] {
-                let customer = customer_for(&world, ending).await;
-                let request = prepared(&world, ending, method, &customer).await;
-                let before = world.left(&customer);
-                let refused = refusals(&world, ending).await;
-                let status = ended(&world, ending, request, &customer).await;
-                let spent = before.spent(world.left(&customer));
-                let expected = (price.minute.into(), price.day.into(), price.guard.into());
-                assert_eq!(status, status_of(ending), "{method} {ending:?}");
-                assert_eq!(spent, expected, "{method} {ending:?}: minute, day, guard");
-                let counted = refusals(&world, ending).await - refused;
-                assert_eq!(counted, u32::from(status >= 400), "{method} {ending:?}");
-                if ending == PricedEnding::Error(ErrorCode::Overloaded) {
-                    world.ledger_returns().await;
-                }
+            let variants = if error_of(ending).is_some() { 3 } else { 2 };
+            for (method, kind) in &VARIANTS[..variants] {
+                check_outcome(&world, price, ending, method, kind).await;
             }
         }
     }
-    assert_eq!(
-        world.counted("scoregate_panics_total").await,
-        2,
-        "GET and HEAD of one ending"
-    );
+    let panics = world.counted("scoregate_panics_total").await;
+    assert_eq!(panics, 3, "the variants of `internal_error`");
+}
+
+async fn check_outcome(
+    world: &World,
+    price: &Price,
+    ending: PricedEnding,
+    method: &str,
+    kind: &str,
+) {
+    let code = error_of(ending);
+    let customer = customer_for(world, ending).await;
+    let mut request = prepared(world, ending, method, &customer).await;
+    if code.is_some() {
+        request = request.header("Accept", kind);
+    }
+    let before = world.left(&customer);
+    let refused = refusals(world, ending).await;
+    let response = ended(world, ending, request, &customer).await;
+    let spent = before.spent(world.left(&customer));
+    let expected = (price.minute.into(), price.day.into(), price.guard.into());
+    assert_eq!(spent, expected, "{method} {ending:?}: minute, day, guard");
+    let counted = refusals(world, ending).await - refused;
+    let status = status_of(ending);
+    assert_eq!(counted, u32::from(status >= 400), "{method} {ending:?}");
+    if let Some(response) = response {
+        assert_eq!(response.status, status, "{method} {ending:?}");
+        if let Some(code) = code {
+            // A POST and a DELETE cause `method_not_allowed`; a HEAD cannot.
+            let is_head = method == "HEAD" && code != ErrorCode::MethodNotAllowed;
+            check_error(code.row(), &response, kind, is_head);
+        }
+    }
+    if code == Some(ErrorCode::Overloaded) {
+        world.ledger_returns().await;
+    }
+}
+
+fn error_of(ending: PricedEnding) -> Option<ErrorCode> {
+    match ending {
+        PricedEnding::Error(code) => Some(code),
+        _ => None,
+    }
 }
 
 fn status_of(ending: PricedEnding) -> u16 {
@@ -124,10 +160,10 @@ async fn prepared_error(
     method: &str,
     customer: &Customer,
 ) -> RequestBuilder {
-    // Unknown models are fetched once a second.
-    world.pass(Duration::from_secs(1));
+    // Unknown models are fetched once a second. After failures a backend is tried again within five.
+    world.pass(Duration::from_secs(10));
     let request = |target: &str| world.request(method, target).key(&customer.key);
-    let unseen = format!("{MODELS}/{method}-{}", code.row().word);
+    let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
     match code {
         ErrorCode::BadRequest => request(MODELS).without_host(),
         ErrorCode::InvalidModelId => request("/api/v1/models/%00"),
@@ -184,9 +220,10 @@ async fn ended(
     ending: PricedEnding,
     request: RequestBuilder,
     customer: &Customer,
-) -> u16 {
+) -> Option<Response> {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
-        return outside_of_any_runtime(world, customer);
+        outside_of_any_runtime(world, customer);
+        return None;
     }
     let received = world.backend.received().len();
     let is_late = ending == PricedEnding::Error(ErrorCode::UpstreamTimeout);
@@ -196,11 +233,11 @@ async fn ended(
             world.pass(Duration::from_secs(15));
         }
     });
-    response.status
+    Some(response)
 }
 
-/// No request makes the handler panic. On a thread without a runtime, however, starting the fetch panics.
-fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
+/// No request makes the handler panic. On a thread without a runtime it panics when it starts the fetch.
+fn outside_of_any_runtime(world: &World, customer: &Customer) {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
     let request = Request::get(unseen)
@@ -215,7 +252,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let handled = std::thread::spawn(move || {
         pollster::block_on(gateway.handle(&head, false, peer, &ConnectionTrust::default())).status()
     });
-    handled.join().unwrap().as_u16()
+    assert_eq!(handled.join().unwrap(), 500);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
 //! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
-use crate::backend::{json, respond};
 use crate::raw::without_request_id;
 use crate::world::{World, good};
 use scoregate_base::limits::{LimitSetting, OwnLimits};
@@ -115,73 +114,6 @@ async fn order_each_request_gets_the_error_of_the_first_rule_that_it_violates() 
 }
 
 #[tokio::test]
-async fn order_size_before_syntax_and_both_before_the_method() {
-    let world = World::new().await;
-    let long = format!("/{}", "x".repeat(2_048));
-    let cookie = "x".repeat(16_384);
-    let large = ("Cookie", cookie.as_str());
-    let second_host = ("Host", "second");
-    for (method, target, headers, code) in [
-        ("GET", long.as_str(), &[second_host][..], "uri_too_long"),
-        ("GET", &long, &[large], "uri_too_long"),
-        ("GET", "/", &[large, second_host], "headers_too_large"),
-        ("PUT", &long, &[], "uri_too_long"),
-        ("PUT", "/", &[second_host], "bad_request"),
-        ("OPTIONS", "/", &[second_host], "bad_request"),
-    ] {
-        let request = headers
-            .iter()
-            .fold(world.request(method, target), |request, (name, value)| {
-                request.header(name, value)
-            });
-        assert_eq!(request.send().await.code(), code, "{method} {headers:?}");
-    }
-    assert_eq!(world.refused("method_not_allowed").await, 0);
-}
-
-#[tokio::test]
-async fn order_the_405_is_the_same_for_every_path() {
-    let world = World::new().await;
-    let customer = world.customer("pro").await;
-    let known = world.request("POST", "/api/v1/models").send().await;
-    for target in [
-        "/",
-        "/docs",
-        "/healthz",
-        "/api/v1/me",
-        "/api/v1/models/atlas",
-        "/nothing",
-        "//",
-        "/%2e%2e",
-    ] {
-        for request in [
-            world.request("POST", target),
-            world.request("POST", target).key(&customer.key),
-        ] {
-            let response = request.send().await;
-            assert_eq!(
-                (response.status, response.header("allow")),
-                (405, "GET, HEAD, OPTIONS"),
-                "{target}"
-            );
-            assert_eq!(
-                without_request_id(&response),
-                without_request_id(&known),
-                "{target}"
-            );
-            let names = |response: &crate::client::Response| {
-                response
-                    .headers
-                    .iter()
-                    .map(|(name, _)| name.clone())
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(names(&response), names(&known), "{target}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn order_admission_before_the_cache_and_the_304() {
     let world = World::new().await;
     let first = world.customer("free").await;
@@ -208,35 +140,4 @@ async fn order_admission_before_the_cache_and_the_304() {
             .await,
         0
     );
-}
-
-#[tokio::test]
-async fn order_admission_before_the_backend() {
-    let world = World::with("", |_| respond("500 Internal Server Error", &[], "")).await;
-    let own = OwnLimits::NONE.with(LimitSetting::Minute, 1);
-    let pro = world.customer_with("pro", own).await;
-    assert_eq!(
-        world.get_as(&pro, "/api/v1/models").await.code(),
-        "upstream_unavailable"
-    );
-    let response = world.get_as(&pro, "/api/v1/models/nobody").await;
-    assert_eq!(response.code(), "rate_limit_exceeded");
-    assert_eq!(world.backend.received().len(), 1);
-}
-
-#[tokio::test]
-async fn order_the_cache_before_the_backend_and_the_304_on_the_document() {
-    let world = World::new().await;
-    let pro = world.customer("pro").await;
-    let stored = world.get_as(&pro, "/api/v1/index").await;
-    world.backend.set_script(|_| json("{}"));
-    assert_eq!(world.get_as(&pro, "/api/v1/index").await.status, 200);
-    let request = world
-        .get("/api/v1/index")
-        .key(&pro.key)
-        .header("If-None-Match", stored.header("etag"));
-    let current = request.send().await;
-    assert_eq!((current.status, current.body.len()), (304, 0));
-    assert_eq!(world.backend.received().len(), 1);
-    assert_eq!(world.counted("scoregate_not_modified_total").await, 1);
 }

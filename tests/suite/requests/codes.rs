@@ -1,159 +1,22 @@
 //! Every error code, caused by a real request: status, body fields, headers, anchor in the docs.
 
-use scoregate_base::limits::{LimitSetting, OwnLimits};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
+use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_base::routes::codes::{CodeRow, ErrorCode};
 use serde_json::Value as Json;
 
-use crate::backend::{Act, json, respond};
-use crate::client::{RequestBuilder, Response};
-use crate::world::{Customer, REGIONS, World, good};
-
-/// A gateway in a state in which a request is always refused with a certain code.
-struct Case {
-    world: World,
-    request: RequestBuilder,
-    /// The time to advance while the request waits.
-    waits: Option<Duration>,
-}
-
-impl Case {
-    fn new(world: World, request: RequestBuilder) -> Self {
-        Self {
-            world,
-            request,
-            waits: None,
-        }
-    }
-
-    async fn send(&self, request: RequestBuilder) -> Response {
-        let Some(waits) = self.waits else {
-            return request.send().await;
-        };
-        let already_received = self.world.backend.received().len();
-        let pass = async {
-            self.world.backend.has_received(already_received + 1).await;
-            self.world.pass(waits);
-        };
-        tokio::join!(request.send(), pass).0
-    }
-}
-
-/// The case of a code; `None` only if no request can cause it. A comment gives the reason.
-async fn case(code: ErrorCode) -> Option<Case> {
-    Some(match code {
-        ErrorCode::BadRequest => {
-            unknown_caller(|world| world.get("/").header("Content-Length", "5")).await
-        }
-        ErrorCode::UriTooLong => {
-            unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await
-        }
-        ErrorCode::HeadersTooLarge => {
-            unknown_caller(|world| world.get("/").header("Cookie", &"x".repeat(16_384))).await
-        }
-        ErrorCode::MethodNotAllowed => {
-            unknown_caller(|world| world.request("PATCH", "/api/v1/models")).await
-        }
-        ErrorCode::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
-        ErrorCode::InvalidApiKey => {
-            unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await
-        }
-        ErrorCode::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
-        ErrorCode::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
-        ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
-        ErrorCode::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
-        ErrorCode::InvalidParameter => caller_of(REGIONS, "pro", "/api/v1/regions?unit=hour").await,
-        ErrorCode::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
-        ErrorCode::PlanRequired => {
-            let settings = "[tiers.pro]\nminute = 9\nday = 9\npaid = true\nendpoints = [\"model\"]\n\
-                            [tiers.teams]\nminute = 9\nday = 9\npaid = true\n";
-            caller_of(settings, "pro", "/api/v1/models").await
-        }
-        ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
-        ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
-        ErrorCode::QuotaExceeded => {
-            spent(
-                OwnLimits::NONE
-                    .with(LimitSetting::Minute, 100)
-                    .with(LimitSetting::Day, 1),
-            )
-            .await
-        }
-        ErrorCode::RateLimitExceeded => spent(OwnLimits::NONE.with(LimitSetting::Minute, 1)).await,
-        ErrorCode::TooManyRefusals => {
-            let world = World::with("guard.per_minute = 1", good).await;
-            assert_eq!(world.get("/api/v1/models").send().await.status, 401);
-            let request = world.get("/api/v1/models");
-            Case::new(world, request)
-        }
-        ErrorCode::UpstreamInvalid => backend(|| respond("200 OK", &[], "<html>")).await,
-        ErrorCode::UpstreamUnavailable => {
-            backend(|| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await
-        }
-        ErrorCode::UpstreamTimeout => Case {
-            waits: Some(Duration::from_secs(21)),
-            ..backend(|| Act::Hang).await
-        },
-        ErrorCode::Overloaded => {
-            let case = caller("free", "/api/v1/models").await;
-            break_the_ledger(&case.world);
-            case
-        }
-        // This is the response to a panic. No request of a client, no response of a backend and no setting is known to
-        // cause one.
-        ErrorCode::InternalError => return None,
-    })
-}
-
-async fn unknown_caller(request: impl FnOnce(&World) -> RequestBuilder) -> Case {
-    let world = World::new().await;
-    let request = request(&world);
-    Case::new(world, request)
-}
-
-async fn caller(tier: &str, target: &str) -> Case {
-    caller_of("", tier, target).await
-}
-
-async fn caller_of(settings: &str, tier: &str, target: &str) -> Case {
-    let world = World::with(settings, good).await;
-    let Customer { key, .. } = world.customer(tier).await;
-    let request = world.get(target).key(&key);
-    Case::new(world, request)
-}
-
-async fn spent(own: OwnLimits) -> Case {
-    let world = World::new().await;
-    let customer = world.customer_with("pro", own).await;
-    let request = world.get("/api/v1/models").key(&customer.key);
-    assert_eq!(request.clone().send().await.status, 200);
-    Case::new(world, request)
-}
-
-async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
-    let case = caller("pro", "/api/v1/models").await;
-    case.world.backend.set_script(move |_| act());
-    case
-}
-
-/// Drops the ledger's table, as a damaged file would.
-fn break_the_ledger(world: &World) {
-    let file = world
-        .directory
-        .path()
-        .join(scoregate_store::Store::FILE_NAME);
-    let file = rusqlite::Connection::open(file).unwrap();
-    file.execute_batch("ALTER TABLE ledger_days RENAME TO ledger_that_was")
-        .unwrap();
-}
+use crate::backend::json;
+use crate::client::Response;
+use crate::world::{Customer, World, good};
 
 /// Codes whose bodies name a parameter, with its name.
 fn param(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::InvalidModelId => Some("id"),
-        ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => Some("period"),
+        ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan | ErrorCode::PlanRequired => {
+            Some("period")
+        }
         ErrorCode::InvalidSortBy => Some("sortBy"),
         ErrorCode::InvalidLimit => Some("limit"),
         ErrorCode::InvalidParameter => Some("unit"),
@@ -161,7 +24,6 @@ fn param(code: ErrorCode) -> Option<&'static str> {
         | ErrorCode::ApiKeyRequired
         | ErrorCode::InvalidApiKey
         | ErrorCode::NotFound
-        | ErrorCode::PlanRequired
         | ErrorCode::ModelNotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::UriTooLong
@@ -351,98 +213,77 @@ fn check_headers(row: &CodeRow, response: &Response) {
     }
 }
 
-const JSON: &str = "application/json";
-const PROBLEM: &str = "application/problem+json";
-
-#[tokio::test]
-async fn codes_every_code_is_returned_with_its_status_body_and_headers_as_json_problem_and_head() {
-    let mut unreached = Vec::new();
-    for row in &CODES {
-        for (method, kind) in [("GET", JSON), ("GET", PROBLEM), ("HEAD", JSON)] {
-            let Some(case) = case(row.code).await else {
-                unreached.push(row.word);
-                break;
-            };
-            let mut request = case.request.clone().header("Accept", kind);
-            // A PATCH causes `method_not_allowed`; a HEAD cannot.
-            let is_head = method == "HEAD" && row.code != ErrorCode::MethodNotAllowed;
-            if is_head {
-                request = request.method("HEAD");
-            }
-            let response = case.send(request).await;
-            check_headers(row, &response);
-            assert_eq!(response.header("content-type"), kind, "{}", row.word);
-            if is_head {
-                assert!(response.number("content-length") > 0, "{}", row.word);
-                assert!(response.body.is_empty(), "{}", row.word);
-            } else {
-                check_body(row, &response, kind == PROBLEM);
-            }
-            let counted = case.world.refused(row.word).await;
-            assert!(counted >= 1, "{} is not counted", row.word);
-            assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
-        }
+/// Checks all of an error's response to a request that accepts this kind of body.
+pub fn check_error(row: &CodeRow, response: &Response, kind: &str, is_head: bool) {
+    check_headers(row, response);
+    assert_eq!(response.header("content-type"), kind, "{}", row.word);
+    if is_head {
+        assert!(response.number("content-length") > 0, "{}", row.word);
+        assert!(response.body.is_empty(), "{}", row.word);
+    } else {
+        check_body(row, response, kind == "application/problem+json");
     }
-    assert_eq!(unreached, ["internal_error"]);
-}
-
-/// The body and the message of a refused request.
-async fn refused(tier: &str, target: &str) -> (Json, String) {
-    let case = caller(tier, target).await;
-    let body = case.send(case.request.clone()).await.json();
-    let message = body["message"].as_str().unwrap().to_owned();
-    (body, message)
 }
 
 #[tokio::test]
 async fn codes_allowed_periods_are_those_of_this_key() {
-    let free = serde_json::json!(["24h", "7d", "1m"]);
-    let paid = serde_json::json!(["latest", "24h", "7d", "1m"]);
-    let (body, _) = refused("free", "/api/v1/models?period=latest").await;
-    assert_eq!(body["allowed"], free);
-    for target in [
+    let world = World::new().await;
+    let free = world.customer("free").await;
+    let pro = world.customer("pro").await;
+    let check = async |customer: &Customer, target: &str, allowed: &[&str]| {
+        let body = world.get_as(customer, target).await.json();
+        assert_eq!(body["allowed"], serde_json::json!(allowed), "{target}");
+        let message = body["message"].as_str().unwrap();
+        let words = format!("Allowed: {}.", allowed.join(", "));
+        let is_invalid = body["code"] == "invalid_period";
+        assert_eq!(message.ends_with(&words), is_invalid, "{target}: {message}");
+    };
+    let targets = [
         "/api/v1/models?period=7D",
         "/api/v1/incidents?period=",
         "/api/v1/models?period=1m&period=1m",
-    ] {
-        let (body, message) = refused("free", target).await;
-        assert_eq!(body["allowed"], free, "{target}");
-        assert!(
-            message.ends_with("Allowed: 24h, 7d, 1m."),
-            "{target}: {message}"
-        );
-        let (body, message) = refused("pro", target).await;
-        assert_eq!(body["allowed"], paid, "{target}");
-        assert!(
-            message.ends_with("Allowed: latest, 24h, 7d, 1m."),
-            "{target}: {message}"
-        );
+    ];
+    for target in targets {
+        check(&free, target, &["24h", "7d", "1m"]).await;
+        check(&pro, target, &["latest", "24h", "7d", "1m"]).await;
     }
+    let target = "/api/v1/models?period=latest";
+    check(&free, target, &["24h", "7d", "1m"]).await;
 }
 
 #[tokio::test]
-async fn codes_messages_use_the_singular_for_one_request() {
-    let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
-    let message = limited.request.send().await.json()["message"].clone();
-    assert_eq!(
-        message,
-        "Wait 60 s. The limit of 1 request a minute is used up."
-    );
-    let guarded = case(ErrorCode::TooManyRefusals).await.unwrap();
-    let message = guarded.request.send().await.json()["message"].clone();
-    assert_eq!(
-        message,
-        "Wait 60 s. The limit of 1 refused request a minute is used up."
-    );
-}
-
-#[tokio::test]
-async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
-    let case = case(ErrorCode::QuotaExceeded).await.unwrap();
-    let response = case.request.send().await;
-    let words = "Wait until 2026-11-22T00:00:00Z. The daily quota of 1 request is spent.";
-    assert_eq!(response.json()["message"], words);
-    assert_eq!(response.number("retry-after"), 43_200);
+async fn codes_a_429_says_when_the_limit_ends_in_the_singular_for_one_request() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let minute = OwnLimits::NONE.with(LimitSetting::Minute, 1);
+    let day = OwnLimits::NONE.with(LimitSetting::Day, 1);
+    let target = "/api/v1/models";
+    let rows = [
+        (
+            minute,
+            target,
+            60,
+            "Wait 60 s. The limit of 1 request a minute is used up.",
+        ),
+        (
+            day.with(LimitSetting::Minute, 100),
+            target,
+            43_200,
+            "Wait until 2026-11-22T00:00:00Z. The daily quota of 1 request is spent.",
+        ),
+        (
+            OwnLimits::NONE,
+            "/api/v1/nothing",
+            60,
+            "Wait 60 s. The limit of 1 refused request a minute is used up.",
+        ),
+    ];
+    for (limits, target, wait, message) in rows {
+        let customer = world.customer_with("pro", limits).await;
+        assert_ne!(world.get_as(&customer, target).await.status, 429);
+        let refused = world.get_as(&customer, target).await;
+        assert_eq!(refused.json()["message"], message);
+        assert_eq!(refused.number("retry-after"), wait);
+    }
 }
 
 #[tokio::test]

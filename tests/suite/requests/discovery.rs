@@ -41,56 +41,6 @@ async fn pages_that_are_not_configured_are_unknown_paths_and_not_linked() {
 }
 
 #[tokio::test]
-async fn discovery_files_need_no_key_and_cost_nothing() {
-    let world = World::with(&format!("{ON}guard.per_minute = 1"), good).await;
-    for (path, kind) in [
-        (SECURITY_TXT, "text/plain; charset=utf-8"),
-        (
-            API_CATALOG,
-            "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
-        ),
-    ] {
-        let get = world.get(path).send().await;
-        assert_eq!(
-            (get.status, get.header("content-type")),
-            (200, kind),
-            "{path}"
-        );
-        assert_eq!(get.header("x-ratelimit-remaining"), "1", "{path}");
-        let head = world.request("HEAD", path).send().await;
-        assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
-        for name in [
-            "content-type",
-            "content-length",
-            "etag",
-            "link",
-            "cache-control",
-        ] {
-            assert_eq!(head.header(name), get.header(name), "{path} {name}");
-        }
-        let current = world
-            .get(path)
-            .header("If-None-Match", get.header("etag"))
-            .send()
-            .await;
-        assert_eq!((current.status, current.body.len()), (304, 0), "{path}");
-        assert_eq!(current.header("link"), get.header("link"), "{path}");
-        let query = world.get(&format!("{path}?x")).send().await;
-        assert_eq!(query.status, 200, "{path}");
-    }
-    assert_eq!(
-        world
-            .counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}")
-            .await,
-        6
-    );
-    assert_eq!(
-        world.request("POST", API_CATALOG).send().await.code(),
-        "method_not_allowed"
-    );
-}
-
-#[tokio::test]
 async fn the_proof_for_the_registry_of_tools_is_the_setting_and_is_reloaded() {
     let mut world = World::with("", good).await;
     let path = "/.well-known/mcp-registry-auth";
@@ -159,7 +109,8 @@ async fn the_default_license_names_the_service_and_its_address() {
 
 #[tokio::test]
 async fn discovery_catalog_links_to_pages_that_exist() {
-    let settings = format!("{ON}site.status_page = true\nmcp.enabled = true");
+    let on = "site.status_page = true\nmcp.enabled = true\nsite.docs_url = \"https://example.org/guide\"";
+    let settings = format!("{ON}{on}");
     let world = World::with(&settings, good).await;
     let response = world.get(API_CATALOG).send().await;
     assert_eq!(
@@ -177,6 +128,7 @@ async fn discovery_catalog_links_to_pages_that_exist() {
         api["service-doc"][1]["href"],
         "https://api.example/llms.txt"
     );
+    assert_eq!(api["service-doc"][2]["href"], "https://example.org/guide");
     assert_eq!(
         api["terms-of-service"][0]["href"],
         "https://example.org/terms"

@@ -3,7 +3,7 @@
 mod auth;
 mod canary;
 mod check_order;
-mod codes;
+pub mod codes;
 mod cors;
 mod deprecation;
 mod discovery;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::world::{World, good};
 
-const PAGES: [(&str, &str); 8] = [
+const ON: &str = "service.base_url = \"https://api.example\"\nsite.security_contact = \"mailto:security@example.org\"\n\
+    guard.per_minute = 1";
+const PAGES: [(&str, &str); 10] = [
     ("/", "text/html; charset=utf-8"),
     ("/docs", "text/html; charset=utf-8"),
     ("/docs.md", "text/markdown; charset=utf-8"),
@@ -13,75 +15,60 @@ const PAGES: [(&str, &str); 8] = [
     ("/healthz", "text/plain; charset=utf-8"),
     ("/robots.txt", "text/plain; charset=utf-8"),
     ("/favicon.ico", "image/x-icon"),
+    ("/.well-known/security.txt", "text/plain; charset=utf-8"),
+    (
+        "/.well-known/api-catalog",
+        "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
+    ),
 ];
 
 #[tokio::test]
-async fn pages_need_no_key_and_cost_nothing() {
-    let world = World::with("guard.per_minute = 1", good).await;
-    for _ in 0..3 {
-        for (page, kind) in PAGES {
-            let response = world.get(page).send().await;
-            assert_eq!(
-                (response.status, response.header("content-type")),
-                (200, kind),
-                "{page}"
-            );
-            assert!(
-                !response.body.is_empty()
-                    && response.number("content-length") == response.body.len() as u64
-            );
-            assert_eq!(response.number("x-ratelimit-remaining"), 1, "{page}");
-        }
-    }
-    assert_eq!(
-        world
-            .counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}")
-            .await,
-        24
-    );
-    assert!(world.backend.received().is_empty());
-}
-
-#[tokio::test]
-async fn pages_a_current_copy_is_a_304() {
-    let world = World::new().await;
-    for page in [
-        "/",
-        "/docs",
-        "/docs.md",
-        "/llms.txt",
-        "/openapi.json",
-        "/robots.txt",
-        "/favicon.ico",
-    ] {
-        let etag = world.get(page).send().await.header("etag").to_owned();
-        assert!(
-            etag.starts_with('"') && etag.ends_with('"'),
-            "{page}: {etag}"
+async fn pages_need_no_key_cost_nothing_and_a_current_copy_is_a_304() {
+    let world = World::with(ON, good).await;
+    for (page, kind) in PAGES {
+        let get = world.get(page).send().await;
+        assert_eq!(
+            (get.status, get.header("content-type")),
+            (200, kind),
+            "{page}"
         );
-        for method in ["GET", "HEAD"] {
-            let response = world
-                .request(method, page)
-                .header("If-None-Match", &etag)
-                .send()
-                .await;
-            assert_eq!(
-                (
-                    response.status,
-                    response.header("etag"),
-                    response.body.len()
-                ),
-                (304, etag.as_str(), 0),
-                "{page}"
-            );
-            let response = world
-                .request(method, page)
-                .header("If-None-Match", "\"other\"")
-                .send()
-                .await;
-            assert_eq!(response.status, 200, "{page}");
+        assert!(!get.body.is_empty(), "{page}");
+        assert_eq!(
+            get.number("content-length"),
+            get.body.len() as u64,
+            "{page}"
+        );
+        assert_eq!(get.number("x-ratelimit-remaining"), 1, "{page}");
+        let head = world.request("HEAD", &format!("{page}?x")).send().await;
+        assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
+        for name in [
+            "content-type",
+            "content-length",
+            "etag",
+            "link",
+            "cache-control",
+        ] {
+            assert_eq!(head.header(name), get.header(name), "{page} {name}");
+        }
+        let etag = get.header("etag");
+        assert_eq!(etag.is_empty(), page == "/healthz", "{page}: {etag}");
+        let methods: &[&str] = if etag.is_empty() {
+            &[]
+        } else {
+            &["GET", "HEAD"]
+        };
+        for method in methods {
+            let request = world.request(method, page).header("If-None-Match", etag);
+            let current = request.send().await;
+            assert_eq!((current.status, current.body.len()), (304, 0), "{page}");
+            for name in ["etag", "link"] {
+                assert_eq!(current.header(name), get.header(name), "{page} {name}");
+            }
         }
     }
+    let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
+    assert_eq!(world.counted(pages).await, 20);
+    assert!(world.backend.received().is_empty());
 }
 
 #[tokio::test]
@@ -329,62 +316,6 @@ async fn pages_the_icon_is_an_image_that_browsers_cache() {
     assert_eq!(response.header("cache-control"), "private, max-age=86400");
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
     assert!(docs.contains("<link rel=\"icon\" href=\"/favicon.ico\">"));
-}
-
-#[tokio::test]
-async fn pages_are_served_when_the_guard_of_an_address_is_exhausted() {
-    let world = World::with("guard.per_minute = 1", good).await;
-    assert_eq!(world.get("/nothing").send().await.status, 401);
-    assert_eq!(
-        world.get("/nothing").send().await.code(),
-        "too_many_refusals"
-    );
-    for (page, _) in PAGES {
-        assert_eq!(world.get(page).send().await.status, 200, "{page}");
-    }
-    assert_eq!(world.request("OPTIONS", "/").send().await.status, 204);
-}
-
-#[tokio::test]
-async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
-    let world = World::with("guard.per_minute = 1", good).await;
-    let mut connection = world.connect().await;
-    let paths = [
-        "/",
-        "/docs",
-        "/api/v1/models",
-        "/api/v1/me",
-        "/nothing",
-        "//",
-        "/api/v1/models/%00?period=7D",
-    ];
-    for path in paths {
-        for key in ["", "wrong"] {
-            let request = world.request("OPTIONS", path);
-            let response = connection
-                .send(if key.is_empty() {
-                    request
-                } else {
-                    request.key(key)
-                })
-                .await;
-            assert_eq!(
-                (response.status, response.header("allow")),
-                (204, "GET, HEAD, OPTIONS"),
-                "{path}"
-            );
-            assert_eq!(
-                (response.body.len(), response.header("content-length")),
-                (0, ""),
-                "{path}"
-            );
-            assert_eq!(response.number("x-ratelimit-remaining"), 1, "{path}");
-        }
-    }
-    let counted = world
-        .counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}")
-        .await;
-    assert_eq!(counted, 14);
 }
 
 #[tokio::test]

@@ -13,15 +13,15 @@ use crate::full_runs::is_full_size;
 use crate::load_clients::{LoadClient, prepare};
 use crate::program::{BUILT_IN, Program};
 
-const SMALL: usize = 40_000;
+const SMALL: usize = 20_000;
 const FULL: usize = 1_000_000;
 /// After these requests, all one-time allocations have been made: threads, buffers, pages of code.
 const WARM: usize = 15_000;
 /// Requests per batch on a connection.
 const BATCH: usize = 100;
 const CONNECTIONS: usize = 4;
-/// 26 bytes for each request of the small size. Each contains new names of sixteen characters: if a single one of
-/// them were kept, memory would grow by more.
+/// 52 bytes for each request of the small size. Each contains new names of sixteen characters: if a single one of
+/// them were kept in a map, its allocation and its entry would take more.
 const GROWTH: u64 = 1 << 20;
 
 /// A request with random values in every position, and its status.

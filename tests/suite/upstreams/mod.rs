@@ -2,7 +2,6 @@
 
 mod bad_upstream_responses;
 mod builtin_backend;
-mod builtin_upstream;
 mod configured_endpoints;
 mod faults;
 mod mapping;

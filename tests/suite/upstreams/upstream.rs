@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use scoregate::config::{read_secrets, read_text, resolve};
 
-use crate::backend::{json, respond};
-use crate::ports::ReservedPort;
-use crate::world::{World, good};
+use crate::backend::respond;
+use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
@@ -223,69 +222,4 @@ async fn a_backend_with_dates_only_is_revalidated_by_date() {
             .headers
             .contains(&("if-modified-since".into(), dated.1.into()))
     );
-}
-
-#[tokio::test]
-async fn items_pass_through_byte_for_byte() {
-    let items = r#"[ {"z":1.10,"a":1E+2, "unknown":{"deep":[null,true]},"currentScore":"unavailable",
-        "big":12345678901234567890123,"é":"\u00e9\/","n":-0.0},{"currentScore":null},{}]"#;
-    for body in [
-        items.to_owned(),
-        format!(r#"{{"success":true,"data":{items},"later":1}}"#),
-    ] {
-        let world = World::new().await;
-        let customer = world.free().await;
-        world.backend.next(json(&body));
-        let response = world.get_as(&customer, MODELS).await;
-        let text = String::from_utf8(response.body).unwrap();
-        assert!(
-            text.ends_with(&format!(r#","count":3,"data":{items}}}"#)),
-            "{text}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_backend_that_refuses_connections_is_a_503() {
-    let closed = ReservedPort::new();
-    let settings = format!("[upstream]\nurl = \"http://{}\"", closed.address());
-    let world = World::with(&settings, good).await;
-    let customer = world.free().await;
-    let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!(
-        (refused.status, refused.code()),
-        (503, "upstream_unavailable".into())
-    );
-    assert_eq!(refused.header("retry-after"), "5");
-    assert_eq!(
-        world
-            .counted("scoregate_upstream_requests_total{result=\"unreachable\"}")
-            .await,
-        1
-    );
-}
-
-#[tokio::test]
-async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
-    let world = World::with("freshness.stale_while_revalidate = \"1s\"", |_| {
-        json(r#"[{"id":"atlas"}]"#)
-    })
-    .await;
-    let pro = world.customer("pro").await;
-    assert_eq!(world.get_as(&pro, "/api/v1/index").await.status, 200);
-    // The document has no validators, so it was fetched without a condition.
-    world
-        .backend
-        .set_script(|_| respond("304 Not Modified", &[], ""));
-    world.pass(Duration::from_hours(2));
-    let stale = world.get_as(&pro, "/api/v1/index").await;
-    assert_eq!(stale.status, 200);
-    assert_eq!(
-        world
-            .metric("scoregate_upstream_requests_total{result=\"invalid\"}")
-            .await
-            .to_string(),
-        "1"
-    );
-    assert!(stale.header("cache-status").ends_with("detail=stale"));
 }

@@ -174,22 +174,8 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
     }
 }
 
-#[tokio::test]
-async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
-    let world = World::with("proxies.trusted = [\"127.0.0.1\"]", good).await;
-    let free = world.customer_with("free", own(100, 100)).await.key;
-    assert_eq!(
-        answered_and_refused(&world, "/api/v1/models", &free).await,
-        (20, 0)
-    );
-    assert_eq!(
-        answered_and_refused(&world, "/openapi.json", "").await,
-        (20, 0)
-    );
-}
-
-/// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the number of responses that
-/// were started, completed and refused, and the last stream of the last GOAWAY.
+/// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the responses begun, completed and
+/// refused, and the last stream of the last GOAWAY.
 async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
     let mut begun = 0;
     let mut completed = 0;

@@ -160,30 +160,6 @@ async fn http2_every_flood_closes_the_connection_within_its_bound() {
 }
 
 #[tokio::test]
-async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered() {
-    let world = World::new().await;
-    let key = world.customer("enterprise").await.key;
-    world.backend.hold();
-    let mut connection = Wire::open(world.address()).await;
-    let fields = get("/api/v1/index", &[("x-api-key", &key)]);
-    let bytes: Vec<u8> = (0..110)
-        .flat_map(|of| request(number(of), &fields))
-        .collect();
-    connection.send(&bytes).await;
-    for of in 100..110 {
-        let refused = connection.find(RST_STREAM).await;
-        assert_eq!((refused.stream, code(&refused.payload)), (number(of), 7));
-    }
-    world.backend.open();
-    let mut answered = 0;
-    while answered < 100 {
-        let read = connection.find(DATA).await;
-        answered += u32::from(read.flags & END_STREAM != 0);
-    }
-    assert_eq!(world.backend.received().len(), 1);
-}
-
-#[tokio::test]
 async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;

@@ -20,7 +20,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::{GOAWAY, HEADERS, PREFACE, SETTINGS, StreamOutcome, Wire, frame, get, request};
+use super::{GOAWAY, HEADERS, PREFACE, SETTINGS, Wire, frame, get, request};
 use crate::client::Connection;
 use crate::connections::slow_clients::{self, Part};
 use crate::full_runs::is_full_size;
@@ -82,31 +82,6 @@ async fn http2_after_repeated_refusals_a_client_without_a_key_gets_a_goaway_and_
     world.pass(20 * SECOND);
     while connection.read().await.is_some() {}
     assert_eq!(world.ended("write_timeout").await, 1);
-}
-
-#[tokio::test]
-async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_nothing() {
-    let world = World::with("server.max_connections = 4", good).await;
-    let key = world.customer("pro").await.key;
-    world.backend.hold();
-    let mut honest = Wire::open(world.address()).await;
-    honest
-        .send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)])))
-        .await;
-    world.backend.has_received(1).await;
-    let mut attackers = Vec::new();
-    for _ in 0..12 {
-        attackers.push(unread(&world, 10).await);
-        world.pass(SECOND);
-    }
-    world
-        .reaches("scoregate_connections_total{reason=\"displaced\"}", 9)
-        .await;
-    world.backend.open();
-    assert_eq!(
-        honest.stream_outcome(1).await,
-        StreamOutcome::Response(200, String::new())
-    );
 }
 
 #[tokio::test]

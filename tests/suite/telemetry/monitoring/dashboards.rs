@@ -246,30 +246,6 @@ fn every_dashboard_works_where_it_is_imported() {
 }
 
 #[test]
-fn the_row_of_the_shared_store_has_a_heading_and_panels_below_it() {
-    let all = dashboards();
-    let (_, limits) = all.iter().find(|(name, _)| name == "limits").unwrap();
-    let panels = list(&limits["panels"]);
-    let heading = panels
-        .iter()
-        .position(|panel| panel["type"] == "row")
-        .unwrap();
-    assert_eq!(
-        (&panels[heading]["title"], &panels[heading]["collapsed"]),
-        (&"Shared store".into(), &false.into())
-    );
-    let top = |panel: &Json| panel["gridPos"]["y"].as_u64().unwrap();
-    let before = &panels[..heading];
-    let after = &panels[heading + 1..];
-    assert!(
-        before
-            .iter()
-            .all(|panel| top(panel) < top(&panels[heading]))
-    );
-    assert!(after.len() >= 5 && after.iter().all(|panel| top(panel) > top(&panels[heading])));
-}
-
-#[test]
 fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
     for (name, json) in dashboards() {
         let variables: BTreeSet<_> = list(&json["templating"]["list"])

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
+use form_urlencoded::byte_serialize;
 use scoregate_base::clock::Clock;
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -39,16 +40,6 @@ impl Prometheus {
         );
         let file = directory.path().join("prometheus.yml");
         std::fs::write(&file, settings).unwrap();
-        let output = Command::new("promtool")
-            .args(["check", "config"])
-            .arg(&file)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
         let mut command = Command::new("prometheus");
         command.arg(format!("--config.file={}", file.display()));
         command.arg(format!(
@@ -82,7 +73,10 @@ impl Prometheus {
     /// The current values of the series of a query.
     pub async fn query(&self, query: &str) -> Result<Vec<f64>, String> {
         let response = self
-            .get(&format!("/api/v1/query?query={}", escaped(query)))
+            .get(&format!(
+                "/api/v1/query?query={}",
+                byte_serialize(query.as_bytes()).collect::<String>()
+            ))
             .await;
         if response["status"] != "success" {
             return Err(response["error"].to_string());
@@ -136,7 +130,7 @@ impl Prometheus {
         let response = self
             .get(&format!(
                 "/api/v1/label/{label}/values?match[]={}",
-                escaped(metric)
+                byte_serialize(metric.as_bytes()).collect::<String>()
             ))
             .await;
         response["data"].as_array().unwrap().len()
@@ -157,17 +151,4 @@ impl Prometheus {
         let (_, body) = response.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap_or_else(|_| panic!("{target}: {response}"))
     }
-}
-
-/// Percent-encodes a text for a request target.
-fn escaped(text: &str) -> String {
-    let letter = |byte: u8| {
-        let is_plain = byte.is_ascii_alphanumeric();
-        if is_plain {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    text.bytes().map(letter).collect()
 }
