@@ -261,7 +261,7 @@ mod tests {
             self.copy.as_ref().unwrap()
         }
 
-        /// Whether a key is in force.
+        /// Whether a key is accepted.
         fn accepts(&self, key: &Digest) -> bool {
             self.keys
                 .find(key)

@@ -1,4 +1,4 @@
-//! Decides on a request with copies of the state, in the same stages as `request_path`.
+//! Runs a request through the same stages as `request_path`, with copies of the state.
 
 use http::request::Parts;
 
