@@ -19,7 +19,7 @@ use super::command::AdminCommand;
 use super::command_problem::{CommandProblem, CommandResult};
 
 const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a \
-    UUID; only commands that create or rotate a key or change a tier accept it";
+    UUID; only commands that create or rotate a key or change a tier accept this header";
 
 /// An idempotency key with the digest of its request.
 pub(super) struct IdempotencyKey {

@@ -46,7 +46,7 @@ fn bad_field(BadJson { field, problem }: BadJson) -> BadField {
         };
         return BadField::new(name, problem);
     }
-    // For a field that is missing or given twice, only the text contains the name.
+    // For a field that is missing or given twice, only the text of the problem names the field.
     let named = problem
         .strip_prefix("the field `")
         .and_then(|rest| rest.split_once("` "));
@@ -125,7 +125,7 @@ mod tests {
             places.iter().all(Option::is_some) && places.is_sorted(),
             "{line}"
         );
-        // The limits contain one more.
+        // The object of the limits contains one more name.
         assert_eq!(line.matches("\":").count(), FIELDS.len() + 1, "{line}");
     }
 

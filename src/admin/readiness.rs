@@ -1,5 +1,5 @@
 //! Readiness of the public port: everything is loaded, no shutdown has begun, the runtime is not stalled, and the
-//! gateway can serve requests for data, unless no gateway can.
+//! gateway can serve requests for data. The last condition is dropped if no gateway can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +27,14 @@ pub enum Unreadiness {
     /// The last heartbeat is this old.
     #[error("the runtime of the public port has not run a task for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// The database was unreachable at the start.
+    /// The database was unreachable at startup.
     #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
     /// The database is unreachable, and other gateways hold shares of the grace quota.
     #[error("database unreachable; other gateways hold shares of the grace")]
     WithoutGrace,
     /// The database answers, but refuses the connections of this gateway.
-    #[error("no units were leased since the start, and the database refuses this gateway: {0}")]
+    #[error("no units have been leased since startup, and the database refuses this gateway: {0}")]
     Refused(String),
 }
 
@@ -175,7 +175,7 @@ mod tests {
             ("its runtime has stalled for 5 s", true, stalled, &any),
             ("read the keys from the database", true, None, &[NEW]),
             (
-                "uses the local copy of the keys since its start",
+                "has used the local copy of the keys since startup",
                 true,
                 None,
                 &[copied],

@@ -241,7 +241,7 @@ impl SidePort {
             .freshness
             .age_of_copy(gateway.clock.now())?;
         Some(format!(
-            "degraded: serving from the local copy of the keys, {} s old; the database was unreachable at the start",
+            "degraded: serving from the local copy of the keys, {} s old; the database was unreachable at startup",
             age.as_secs()
         ))
     }

@@ -1,7 +1,7 @@
 //! Error responses, in the format of the API.
 //!
-//! The body is like that of the gateway's errors, but without the parts that only a gateway knows: limits, request id
-//! and docs page.
+//! The body is like the body of the gateway's errors, but without the parts that only a gateway knows: limits, request
+//! id and docs page.
 
 use bytes::Bytes;
 

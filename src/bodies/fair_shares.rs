@@ -174,7 +174,7 @@ impl HeldShares {
 }
 
 /// The amount of a party, weighted for comparison. An application may have four times as much as an address; the factor
-/// of a network is in [`NetworkBlocks::NESTED`]. `None` if it is not a single party.
+/// of a network is in [`NetworkBlocks::NESTED`]. `None` for the sums of many parties.
 fn level(party: Party, amount: usize) -> Option<usize> {
     match party {
         Party::All | Party::WithoutKey => None,

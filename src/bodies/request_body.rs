@@ -132,7 +132,7 @@ impl<'b> RequestBody<'b> {
         self.collect(most, None).now_or_never()
     }
 
-    /// Awaits the missing bytes. Their memory is charged to `holder`.
+    /// Awaits the missing bytes. The memory for them is charged to `holder`.
     pub async fn rest(&mut self, most: usize, holder: Holder) -> Result<Vec<u8>, BodyFailure> {
         let clock = self.clock;
         let budget = self.budget;

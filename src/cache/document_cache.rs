@@ -71,7 +71,7 @@ impl Cache {
             self.documents.entry(key).and_compute_with(|entry| {
                 if let Some(entry) = entry {
                     // The old document is withdrawn before the new one can be read, so that no thread serves the old
-                    // one after the new one.
+                    // document after the new one.
                     entry.value().withdraw();
                 }
                 Op::Put(stored)

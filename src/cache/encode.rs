@@ -188,9 +188,9 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// The client's preferred encoding: the one with the highest q-value; if q-values are equal, Brotli, then gzip, then
-/// identity. Malformed elements are ignored. Identity is used even if the client excludes it, and if the client sends
-/// too many elements: a readable response is better than none.
+/// The client's preferred encoding, with the highest q-value; if q-values are equal, Brotli, then gzip, then identity.
+/// Malformed elements are ignored. Identity is used even if the client excludes it, and if the client sends too many
+/// elements: a readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
     let mut accepted = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));

@@ -1,4 +1,4 @@
-//! The verdict on a stored document at a given time, and the time for which a client may cache it.
+//! The verdict on a stored document at a given time, and how long a client may cache it.
 //!
 //! Pure functions. A document has no fixed lifetime. It is fresh until the backend's next expected refresh; after that
 //! it can still be served, marked stale, for a while.
@@ -8,7 +8,7 @@ use std::time::Duration;
 use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::words;
 
-/// The times for which a document can be served after its refresh was due.
+/// How long a document can be served after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
     /// Time for which a stale document is served while it is refreshed in the background.

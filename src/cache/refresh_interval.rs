@@ -28,7 +28,7 @@ const IN_THE_LAST_TWELFTH: u32 = 60;
 pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
-    /// Number of requests since the last refresh that found no changed data.
+    /// Number of requests since the last refresh, none of which found changed data.
     overdue_requests: usize,
     next: Mono,
 }

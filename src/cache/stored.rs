@@ -28,14 +28,14 @@ pub struct StoredDocument {
     pub confirmed: Mono,
     /// Whether the cache had room for the document.
     pub is_cached: bool,
-    /// Whether the backend has sent one empty list since.
+    /// Whether the backend has sent one empty list since this document was confirmed.
     pub is_suspect: bool,
     /// The document's version in the shared store, if it is stored there.
     pub published: Option<PublishedVersion>,
     /// Recent use count.
     uses: AtomicU32,
     /// Whether the cache has replaced, removed or evicted this document. Set before a new document can be read, so that
-    /// no reader gets the old one after the new one.
+    /// no reader gets the old document after the new one.
     withdrawn: AtomicBool,
 }
 

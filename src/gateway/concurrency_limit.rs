@@ -63,8 +63,8 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout. If the
-    /// queue is full, refuses immediately.
+    /// Takes a slot from the pool for cached or waiting requests. If none is free, waits in the queue for at most the
+    /// queue timeout. If the queue is full, refuses immediately.
     pub(super) async fn enter(
         &self,
         cached: bool,
@@ -90,7 +90,7 @@ impl ConcurrencyLimit {
         })
     }
 
-    /// Whether a slot of one of the pools is free.
+    /// Whether the pool for cached or waiting requests has a free slot.
     pub(super) fn has_free(&self, cached: bool) -> bool {
         let slots = if cached { &self.cached } else { &self.waiting };
         slots.permits.available_permits() > 0
@@ -134,7 +134,7 @@ impl ConcurrencyLimit {
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
-        // A semaphore with more permits panics, and the setting may be larger.
+        // A semaphore with more permits than this panics, and the setting may be larger.
         let most = Semaphore::MAX_PERMITS;
         Self {
             size,

@@ -10,8 +10,8 @@ use scoregate_base::clock::Now;
 use scoregate_base::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// KiB of pages that an address gets per minute for each refusal that the guard allows it. The largest page costs as
-/// much as up to seven hits, so 60 refusals allow pages that cost as much as about ten hits a second.
+/// KiB of pages that an address gets per minute for each refusal that the guard allows it. The largest page costs about
+/// as much as seven hits, so 60 refusals allow pages that cost as much as ten hits a second.
 const PAGE_KIB_PER_REFUSAL: u32 = 256;
 /// A stricter guard does not reduce the allowance for pages: clients that read pages cause no refusals.
 const LEAST_REFUSALS: u32 = 60;
@@ -48,7 +48,7 @@ impl AddressGuard {
         self.refusals.take("", address, now).is_ok()
     }
 
-    /// Returns a token if there was no refusal.
+    /// Gives back a token that was taken for a request that is not refused.
     pub fn give_back(&self, address: IpAddr) {
         self.refusals.give_back("", address);
     }

@@ -4,7 +4,7 @@ use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 
-/// The right that a tier lacks for a document. The type has no heap memory, so a refusal has none either, and a hit has
+/// The right that a tier lacks for a document. The type owns no heap memory, so refusals own none either, and a hit has
 /// nothing to free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanGap {
@@ -18,7 +18,7 @@ pub struct PlanGap {
 }
 
 impl PlanGap {
-    /// The right that these rights lack for a document. Of the tiers that have the right, the tier with the smallest
+    /// The right that is missing for a document, if any. Of the tiers that have this right, the tier with the smallest
     /// daily quota is suggested.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
@@ -56,7 +56,7 @@ impl PlanGap {
         self.tier.map(usize::from)
     }
 
-    /// The tier for a separate member of the body.
+    /// The name of the tier, for a separate member of the body.
     pub(super) fn tier_field(self, tiers: &[Tier]) -> Option<&str> {
         self.tier(tiers)
             .filter(|_| self.code() == ErrorCode::PlanRequired)

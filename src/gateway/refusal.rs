@@ -1,6 +1,6 @@
 //! Every reason to refuse a request, in one closed enum, with the error code, the message, the responsible party,
-//! whether it costs a guard token, and whether it closes the connection. Matched without `_`, so a new reason does not
-//! compile until every property is decided.
+//! whether it costs a guard token, and whether it closes the connection. The enum is matched without `_`, so a new
+//! reason does not compile until every property is decided.
 //!
 //! `respond` builds the headers and bodies.
 

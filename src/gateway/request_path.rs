@@ -87,7 +87,7 @@ impl Gateway {
                 Err(&refused)
             }
         };
-        // The headers describe the time of sending, which may be on a later day than the start.
+        // The headers describe the status at the time of sending, which may be on a later day than the start.
         let now = self.clock.later_than(x.started);
         let response = respond(answered, &ResponseContext::new(self, head, x, now));
         x.finish(answered, response.status(), now);

@@ -91,8 +91,8 @@ impl Gateway {
         self.serve(ReceivedRequest::of_tool(head, target), peer, trust)
     }
 
-    /// Whether the size and syntax of a request head are valid. This is the first check of every request. Only requests
-    /// outside the API may be a POST with a body.
+    /// Whether the size and syntax of a request head are valid. This is the first check of every request. Only a
+    /// request outside the API may be a POST with a body.
     pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
         is_well_formed(head, has_body)
     }

@@ -1,4 +1,4 @@
-//! Facts about the service that responses state.
+//! Facts about the service that are stated in responses.
 
 use http::HeaderValue;
 
@@ -6,7 +6,7 @@ use scoregate_base::plans::Tier;
 
 use super::response::remedy_links::RemedyLinks;
 
-/// Facts about the service that responses state.
+/// Facts about the service that are stated in responses.
 #[derive(Clone, Debug)]
 pub struct ServiceNotice {
     /// The attribution notice.

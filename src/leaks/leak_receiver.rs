@@ -142,7 +142,7 @@ impl LeakReceiver {
         task.await.unwrap_or(Err(FAILED))
     }
 
-    /// Acts on the keys of a report. Tokens of another form are not looked up.
+    /// Acts on the keys of a report. Tokens that do not have the form of a key are not looked up.
     async fn process(&self, form: &KeyForm, body: &[u8]) -> Result<Bytes, LeakRefusal> {
         let report: Vec<ReportedToken> = serde_json::from_slice(body).map_err(|_| NOT_A_REPORT)?;
         let mut keys = BTreeMap::new();

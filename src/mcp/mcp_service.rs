@@ -217,7 +217,7 @@ impl McpService {
             instructions,
             ..
         } = self;
-        // Only this part differs between responses. All other parts were built at the start.
+        // Only this part differs between responses. All other parts were built at startup.
         let ttl = ttl_millis(gateway);
         let versions = json!(PROTOCOLS);
         let cached =

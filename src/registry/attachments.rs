@@ -89,10 +89,10 @@ impl NoticeTexts {
         let Self { service, root, .. } = self;
         let link = format!("{root}/account/confirm?token={}", token.expose());
         let text = format!(
-            "The operator of {service} named you as the owner of the application {id}. Open this link to accept an account, \
-             where you can see its use and manage its keys:\n\n{link}\n\nThe link works once and expires in 7 days. Until \
-             you accept, mail about the application goes to this address. You can also stop this mail on the page of the \
-             link."
+            "The operator of {service} named you as the owner of the application {id}. Open this link to accept. You \
+             then have an account where you can see the use of the application and manage its \
+             keys:\n\n{link}\n\nThe link works once and expires in 7 days. Until you accept, mail about the \
+             application goes to this address. You can also stop this mail on the page that the link opens."
         );
         self.to_owner(format!("{service}: your application {id}"), text, at)
     }

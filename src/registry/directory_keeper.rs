@@ -1,4 +1,4 @@
-//! Keeps the key directory in sync with the store: loads all applications at the start, then applies changes made
+//! Keeps the key directory in sync with the store: loads all applications at startup, then applies changes made
 //! elsewhere and changes of tiers. Also stores the last uses of keys.
 
 use std::collections::{BTreeSet, HashSet};

@@ -74,7 +74,7 @@ pub struct DescriptionChange {
 }
 
 impl DescriptionChange {
-    /// Creates a change in which `change` gives the change of each column by name.
+    /// Creates a change of these columns. `change` returns the change of the column with a given name.
     pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
         let [url, contact, note] = Description::NAMES.map(change);
         Self {

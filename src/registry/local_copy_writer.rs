@@ -20,7 +20,7 @@ use scoregate_store::{
 /// Maximum interval between writes. If nothing has changed, a write records this.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
-// A whole copy reads all applications, so it must not be retried every second after a failure.
+// Writing a whole copy reads all applications, so it must not be retried every second after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 const WRITE: &str = "write the local copy of the keys";
 
@@ -91,8 +91,8 @@ impl LocalCopyWriter {
         }
     }
 
-    /// Writes the first copy of a data directory. The start waits for this write, because the store may fail at any
-    /// later time.
+    /// Writes the first copy of a data directory. Startup waits for this write, because the store may fail at any later
+    /// time.
     pub async fn write_first(&self) {
         let local = Arc::clone(&self.local);
         if matches!(blocking(move || local.copied()).await, Ok(None)) {
@@ -261,7 +261,7 @@ mod tests {
             self.copy.as_ref().unwrap()
         }
 
-        /// Whether a key is in force.
+        /// Whether a key is accepted.
         fn accepts(&self, key: &Digest) -> bool {
             self.keys
                 .find(key)

@@ -149,7 +149,7 @@ fn used_quota(
     let name = window.rule.name();
     let row = window.rule.row();
     let adjective = row.period.adjective();
-    // After a refusal, gateways hold the remaining units, and none are left for the owner.
+    // After a refusal, the remaining units are held by gateways, so none are left for the owner.
     let (part, used) = if kind == MailKind::Quota80 {
         ("80 % of the", used.min(quota.into()))
     } else {
@@ -166,8 +166,8 @@ fn used_quota(
         about: format!("{scope}.{name}.{start}"),
         subject: format!("{part} {adjective} quota is used"),
         happened: format!(
-            "{used} of {quota} requests have been used since {start} 00:00 UTC, the {adjective} quota of {whose}. After the \
-             last one, requests get 429 with the limit `{name}` until {reset}."
+            "{used} of {quota} requests have been used since {start} 00:00 UTC, the {adjective} quota of {whose}. Once the \
+             quota is used up, requests get 429 with the limit `{name}` until {reset}."
         ),
         advice: "A request with If-None-Match costs nothing while a document is unchanged. The page shows the requests:",
         application,

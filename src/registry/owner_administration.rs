@@ -1,5 +1,5 @@
-//! Administration of owners. An operator lists, suspends and deletes owners. The keys of their applications change with
-//! them, in this process immediately.
+//! Administration of owners. An operator lists, suspends and deletes owners. Changes that affect the keys of their
+//! applications take effect in this process immediately.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl OwnerAdministration {
         Ok(owner)
     }
 
-    /// Chooses the kinds of notices that an owner gets, on behalf of the owner.
+    /// Sets the kinds of notices that an owner gets, on behalf of the owner.
     pub async fn set_notices(
         &self,
         id: OwnerId,

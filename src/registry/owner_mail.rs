@@ -95,8 +95,8 @@ pub struct OwnerMail {
 }
 
 impl OwnerMail {
-    /// Queues mail in the store of `changes`. `owners` finds the recipients, and `registrar` those of selected
-    /// applications.
+    /// Queues mail in the store of `changes`. `registrar` finds the owners of selected applications, and `owners` finds
+    /// all other recipients.
     pub fn new(
         registrar: Arc<Registrar>,
         owners: Arc<OwnerAdministration>,

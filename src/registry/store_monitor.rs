@@ -42,8 +42,8 @@ impl StoreMonitor {
         self.instruments.is_damaged(self.store.damage().is_some());
     }
 
-    /// Sets the metric for a missing or replaced store file. This is logged when it begins, every minute, and when it
-    /// ends. Called every few seconds.
+    /// Sets the metric for a missing or replaced store file. The condition is logged when it begins, every minute while
+    /// it lasts, and when it ends. Called every few seconds.
     pub async fn check_file(&self) {
         let store = self.store.clone();
         // Runs on a separate thread, because a disk that hangs must not block a serving thread.

@@ -8,13 +8,13 @@ use crate::gateway::TrustLevel;
 // RFC 9113 (6.5.2) recommends at least this number, because a lower limit would reduce parallelism unnecessarily.
 pub(super) const STREAMS: u32 = 100;
 
-/// A request head with more bytes is larger than the gateway accepts, and needs one of the permits that limit the
-/// memory for such heads.
+/// A request head with more bytes than this is larger than the gateway accepts, and needs one of the permits that limit
+/// the memory for such heads.
 pub(super) const LARGE_HEAD: usize = 24_576;
 
-/// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: twice the size
-/// of a request head and a window of an unwanted body. Without this limit, a client could send PING, SETTINGS and
-/// similar frames, which are answered without a request, forever.
+/// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: enough for two
+/// request heads and one window of an unwanted body. Without this limit, a client could send PING, SETTINGS and similar
+/// frames, which are answered without a request, forever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// For this many bytes sent, one more byte may arrive, because a client that reads a large response sends
 /// `WINDOW_UPDATE` frames.

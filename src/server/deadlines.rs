@@ -9,9 +9,9 @@ use scoregate_base::clock::Mono;
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// Maximum time for a request head. It begins with the connection for the first request, including the PROXY header
-    /// and the TLS handshake, and with the first byte for later requests. On HTTP/2 this is also the maximum time for a
-    /// frame that is not part of a body.
+    /// Maximum time for a request head. For the first request, the time begins with the connection, so it includes the
+    /// PROXY header and the TLS handshake. For later requests, it begins with the first byte. On HTTP/2 this is also
+    /// the maximum time for a frame that is not part of a body.
     pub head: Duration,
     /// Maximum time between two requests.
     pub idle: Duration,
@@ -52,7 +52,7 @@ pub(super) struct ConnectionProgress {
     pub(super) since: Mono,
     /// Start of the oldest request whose response has not been sent completely.
     pub(super) requested: Option<Mono>,
-    /// The time since which the client has read too few of the waiting bytes.
+    /// Since when the client has read too few of the waiting bytes.
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,

@@ -32,7 +32,7 @@ impl<Q> Default for Rotation<Q> {
 }
 
 impl<Q: Default> Rotation<Q> {
-    /// The queue of a key, for adding an item. A new queue has the last turn.
+    /// The queue of a key, for adding an item. A new queue gets the last turn.
     fn queue(&mut self, key: IpAddr) -> &mut Q {
         self.queues.entry(key).or_insert_with(|| {
             self.order.push_back(key);

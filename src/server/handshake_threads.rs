@@ -2,9 +2,9 @@
 //! millisecond with RSA.
 //!
 //! The threads have a low priority, so that open connections are served first. Blocks of networks and the networks of
-//! each block take turns ([`FairTurns`]), and few handshakes of each network may wait. A handshake whose client has
-//! disconnected is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would use
-//! up the CPU time of all other clients.
+//! each block take turns ([`FairTurns`]), and only a few handshakes of each network may wait. A handshake whose client
+//! has disconnected is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would
+//! use up the CPU time of all other clients.
 
 use std::io;
 use std::net::IpAddr;

@@ -121,7 +121,7 @@ async fn answer(
             .await
     };
     let is_the_last = activity.response_complete();
-    // Only refusals and responses to bodies close the connection.
+    // Only refusals and responses of services other than the API may close the connection.
     let may_close = beside.is_some() || response.status().as_u16() >= 400;
     if may_close && response.headers().contains_key(CONNECTION) {
         limit.close();
@@ -153,8 +153,8 @@ where
             if limit.is_exceeded() {
                 return Poll::Ready(None);
             }
-            // In the next poll the codec learns that the rest of a body is not read. Otherwise it would keep its memory
-            // until the tasks of thousands of other connections have run.
+            // In the next poll the codec detects that the rest of a body is not read. Otherwise it would keep its
+            // memory until the tasks of thousands of other connections have run.
             polled = Pin::new(&mut connection).poll(cx);
         }
         polled.map(Some)

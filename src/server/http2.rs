@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Whether a signal sends a GOAWAY first, so that requests in transit are answered.
+/// Whether a GOAWAY is sent first after this signal, so that requests in transit are answered.
 fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
     match signal {
         ConnectionSignal::Retire => true,
@@ -222,8 +222,8 @@ async fn answer(
             trust: activity.trust(),
             may_continue: true,
         };
-        // Until the service waits for the body, its frames stay in the socket, because the codec would keep them in
-        // memory.
+        // The frames of the body stay in the socket until the service waits for the body, because the codec would keep
+        // them in memory.
         let before_waiting = &mut |most| stream.await_body(most);
         service
             .answer(context, &head, body, connection, before_waiting)

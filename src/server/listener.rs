@@ -38,7 +38,7 @@ const SEND_BUFFER: u32 = 256 * 1_024;
 const UNSENT_BYTES: u32 = 4 * 1_024;
 
 /// Maximum number of heads in excess of the gateway's limit, up to 64 KiB each, that are read concurrently. Further
-/// ones get a 431 without a body.
+/// heads get a 431 without a body.
 const LARGE_HEADS: usize = 64;
 /// Maximum number of refused clients whose input is read and discarded, so that they receive their response. Each of
 /// them keeps its connection, which needs about 10 kB, for up to 2 s. Further clients may not receive the response.

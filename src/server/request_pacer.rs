@@ -3,10 +3,10 @@
 //!
 //! The codec allocates memory for all streams that arrive together, and keeps the memory for the lifetime of the
 //! connection. With pacing, requests are answered or refused before more are read, so such a connection needs little
-//! memory however many requests it sends. After too many refusals the codec gets no more requests. Their stream numbers
-//! are higher than the last stream of the GOAWAY, so the client may repeat them. A head must be complete in time, and a
-//! large head needs a permit. The limits are in `client_limits`; `connection_activity` decides which requests are
-//! refused.
+//! memory however many requests it sends. After too many refusals, further requests are not passed on. Their stream
+//! numbers are higher than the last stream of the GOAWAY, so the client may repeat the requests. A head must be
+//! complete in time, and a large head needs a permit. The limits are in `client_limits`; `connection_activity` decides
+//! which requests are refused.
 
 use std::io;
 use std::pin::Pin;

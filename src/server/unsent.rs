@@ -55,7 +55,7 @@ impl UnsentBytes {
         }
     }
 
-    /// The time since which the client has read fewer than [`MIN_BYTES`].
+    /// Since when the client has read fewer than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }

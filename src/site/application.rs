@@ -47,7 +47,7 @@ impl Site {
         Ok((live, application))
     }
 
-    /// The session and the application of the page, for a form of the session.
+    /// The session and the application of the page, if the submitted form belongs to the session.
     async fn owned_by_form(&self, visit: &Visit) -> SiteResult<(LiveSession, StoredApplication)> {
         let owned = self.owned(visit).await?;
         visit.form_belongs_to(&[SiteCookie::Session])?;

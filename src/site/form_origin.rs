@@ -32,8 +32,8 @@ pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
         .is_some_and(|site| site != "same-origin")
 }
 
-/// Whether the browser reports that another site sent the form. Programs other than browsers send neither header, so
-/// only their tokens are checked.
+/// Whether the browser reports that another site sent the form. Programs other than browsers send neither `Origin` nor
+/// `Sec-Fetch-Site`, so only their tokens are checked.
 pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
     let is_own = |origin: &HeaderValue| {
         let origin = origin.to_str();

@@ -109,7 +109,7 @@ impl SiteAdmission {
         in_total: u32,
         now: Now,
     ) -> Result<(), LinkLimit> {
-        // This is checked first, because the link itself counts against it.
+        // This is checked before the link is counted, so that the link does not affect the result.
         let is_modest = self.links.is_modest(client, now);
         self.links
             .take("", client, now)

@@ -19,7 +19,7 @@ pub struct SiteConfig {
     pub applications_per_account: u32,
     /// Maximum number of email links that a network can request in an hour.
     pub links_per_hour: u32,
-    /// Maximum number of new accounts with one mail domain that a network can create in a day.
+    /// Maximum number of new accounts per mail domain that a network can create in a day.
     pub accounts_per_day: u32,
     /// Maximum number of email links per minute for all networks together.
     pub links_per_minute: u32,

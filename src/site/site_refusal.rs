@@ -45,8 +45,8 @@ pub(super) enum SiteRefusal {
     Suspended,
     /// The account has reached its application limit.
     TooManyApplications,
-    /// An application of the mailbox that was closed today had used part of its quota, and counts until the end of the
-    /// day.
+    /// An application of the mailbox was closed today after it had used part of its quota. It counts until the end of
+    /// the day.
     QuotaUsedToday,
     /// Too many concurrent requests.
     Busy,

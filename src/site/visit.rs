@@ -90,7 +90,7 @@ impl Visit {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
 
-    /// The session of the request, for a form of the session.
+    /// The session of the request, if the submitted form belongs to it.
     pub(super) async fn signed_in_by_form(&self, store: &Store) -> SiteResult<LiveSession> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
@@ -144,7 +144,8 @@ pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
     SiteRefusal::Internal
 }
 
-/// Maps a failed change. If an object is unknown, it has been removed since the page was loaded.
+/// Maps the error of a failed change to a refusal. If an object is unknown, it has been removed since the page was
+/// loaded.
 pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {

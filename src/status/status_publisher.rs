@@ -24,7 +24,7 @@ const READ_EVERY: Duration = Duration::from_secs(30);
 const MESSAGES: usize = 100;
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Differences between times that are smaller than this are caused by clocks.
+/// Smaller differences between times are attributed to inaccurate clocks.
 const JITTER: Duration = Duration::from_secs(2);
 
 /// The state of this gateway at one moment.
@@ -172,7 +172,7 @@ impl StatusPublisher {
             Ok(()) => {}
             Err(error) => {
                 if !failed_before {
-                    tracing::warn!(%error, "the status of this gateway cannot be recorded or read; it is kept for three days");
+                    tracing::warn!(%error, "the status of this gateway cannot be recorded or read; unrecorded minutes are kept for three days");
                 }
             }
         }

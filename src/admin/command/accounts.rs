@@ -81,7 +81,7 @@ pub enum AccountsCommand {
     #[command(after_help = "Examples:\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day 50000 --owner-month 1000000 --data-dir DIR\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day none --data-dir DIR\n\n\
-        They apply in addition to the limits of each application. Usage of the current day and month counts.")]
+        These quotas apply in addition to the limits of each application. Usage of the current day and month counts.")]
     SetLimits {
         /// The account.
         id: OwnerId,
@@ -104,12 +104,12 @@ pub enum AccountsCommand {
         scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
         scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
         Each account gets one email, no matter how many of its applications match. An email that could not be sent within three days\n\
-        is dropped. The audit trail has the number of accounts, without text and addresses.")]
+        is dropped. The audit trail has the number of accounts, but no text and no addresses.")]
     Contact(OwnerLetter),
     /// Print an account with its applications, their requests and their audit records, as JSON.
     #[command(after_help = "Example:\n  \
         scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
-        The output has the account, the URLs of its webhooks, its applications, their requests by day, endpoint and outcome,\n\
+        The output contains the account, the URLs of its webhooks, its applications, their requests by day, endpoint and outcome,\n\
         the evidence of their use by day, and up to 1,000 audit records of each application.")]
     Export {
         /// The account.

@@ -31,7 +31,7 @@ pub struct OwnerAttachment {
     #[arg(long, group = "applications")]
     #[serde(default)]
     from_contact: bool,
-    /// Only list them.
+    /// Only list the applications.
     #[arg(long, requires = "from_contact")]
     #[serde(default)]
     dry_run: bool,

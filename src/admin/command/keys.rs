@@ -102,8 +102,8 @@ pub enum KeysCommand {
     #[command(after_help = "Examples:\n  \
         scoregate keys set-expiry app_0123456789a --at 2027-01-31T00:00:00Z --data-dir DIR\n  \
         scoregate keys set-expiry app_0123456789a --key sg_live_abcd --at never --data-dir DIR\n\n\
-        Without --key it applies to all valid keys, and cannot extend one if there are several, since one may be expiring\n\
-        after a rotation. An expired key can be extended with --key only, a revoked key never.")]
+        Without --key, the command applies to all valid keys. If there are several, it cannot extend any of them, because\n\
+        a rotation may be about to retire one. An expired key can be extended only with --key, a revoked key never.")]
     SetExpiry(ExpiryChange),
     /// Change the name, website, contact or note of an application.
     #[command(after_help = "Examples:\n  \
@@ -183,7 +183,7 @@ pub struct NewKey {
     /// Tier: free, pro, developer, teams, enterprise, or a configured tier.
     #[arg(long)]
     tier: String,
-    /// Its own limits.
+    /// Individual limits of the application.
     #[command(flatten)]
     #[serde(default)]
     limits: LimitOptions<false>,

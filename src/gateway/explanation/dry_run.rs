@@ -1,4 +1,4 @@
-//! Decides on a request with copies of the state, in the same stages as `request_path`.
+//! Runs a request through the same stages as `request_path`, with copies of the state.
 
 use http::request::Parts;
 
@@ -51,7 +51,7 @@ pub(super) enum Delivery {
     },
 }
 
-/// The fetch failures that requests distinguish, and whether a failure is possible only for a model.
+/// The fetch failures that lead to different answers, and whether each is possible only for a model.
 const FAILURES: [(&str, WaitError, bool); 5] = [
     (
         "the backend does not have the model",

@@ -50,8 +50,8 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger knows the tokens that other gateways leave. This outcome assumes that all are
-                    // left.
+                    // Only the ledger knows how many tokens other gateways leave. This outcome assumes that they use
+                    // none.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {

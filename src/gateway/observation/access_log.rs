@@ -85,7 +85,7 @@ impl AccessLog {
         }
     }
 
-    /// The same log with other sampling.
+    /// The same log with different sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
         let output = self
             .output

@@ -11,7 +11,7 @@ use super::access_log::AccessLog;
 
 /// The recorders of finished requests.
 pub struct RequestRecorders {
-    /// The clock, for a request whose client disconnected.
+    /// The clock, which is read when a client disconnects.
     pub clock: Clock,
     /// Metrics.
     pub instruments: Arc<RequestInstruments>,

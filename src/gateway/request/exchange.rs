@@ -48,7 +48,7 @@ pub(crate) struct Exchange<'g> {
     is_finished: bool,
 }
 
-/// The end of a request. A client that disconnected has no status.
+/// The end of a request. The status is `None` if the client disconnected.
 struct RequestEnd<'e> {
     status: Option<StatusCode>,
     document: Option<&'e DocumentReply>,
@@ -100,7 +100,7 @@ impl<'g> Exchange<'g> {
             None => tracer.new_trace().map(|trace| (trace, None)),
             Some(trace) if !trace.is_sampled() => None,
             Some(trace) => {
-                // An imported key may have the form of a span id, which is exported.
+                // Span ids are exported, and an imported key may have the form of a span id.
                 let parent = SpanId::of_caller(request.headers.map())
                     .filter(|parent| !request.credentials.appear_in(&parent.to_string(), form));
                 let is_taken = parent.is_some() && tracer.takes_callers_trace(self.started);

@@ -49,7 +49,7 @@ impl NumberField {
         }
     }
 
-    /// The value for a number. Meant for numbers that most responses have.
+    /// The value for a number. Meant for numbers that recur in most responses.
     pub(crate) fn value(self, number: u64) -> HeaderValue {
         FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
             Some(kept) => kept.get(self, number),

@@ -58,7 +58,8 @@ impl LimitHeaders {
                 scope: LimitScope::Address,
             };
         };
-        // The current terms are used instead of the caller's copy, because the headers describe the time of sending.
+        // The current terms are used instead of the caller's copy, because the headers describe the status at the time
+        // of sending.
         let terms = caller.account.terms();
         if !terms.limits.calendar.is_empty() {
             return Self::with_windows(&caller.account, &terms, hit, at);

@@ -14,8 +14,8 @@ struct AcceptedForms {
     any: Option<u16>,
 }
 
-/// Two media types, and the range that contains both. The first is preferred if its weight is higher, or if the weights
-/// are equal and it is named.
+/// Two media types, and the range that contains both. The first type is preferred if its weight is higher, or if the
+/// weights are equal and it is named.
 type OfferedForms = [&'static str; 3];
 
 /// Whether the client prefers a problem to plain JSON.

@@ -71,8 +71,8 @@ impl RemedyLinks {
         &self.root
     }
 
-    /// The address for a caller with this refusal, if known: of the plan that the refusal names, or of the plan with
-    /// the next higher limit.
+    /// The address that helps a caller with this refusal, if known: the sign-up page, the plan that the refusal names,
+    /// or the plan with the next higher limit.
     pub(crate) fn of(&self, refusal: &Refusal, limited: &LimitStatus) -> Option<&RemedyLink> {
         if refusal.code().row().status == StatusCode::UNAUTHORIZED {
             return self.sign_up.as_ref();

@@ -56,7 +56,7 @@ pub(crate) struct DocumentReply {
     pub(crate) limit_statuses: Option<[LimitStatus; 2]>,
 }
 
-/// The evidence of use for a request for a stored document. Decides whether the answer is a 304.
+/// The evidence of use for a request for a stored document. It also states whether the answer is a 304.
 pub(crate) fn document_use(
     stored: &StoredDocument,
     target: &ResolvedTarget,

@@ -133,7 +133,7 @@ fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     }
 }
 
-/// Decides on a request at one of `gateways`. Changes only the account of the caller.
+/// Decides whether a request is admitted at one of `gateways`. Changes only the account of the caller.
 pub(crate) fn decide(
     leases: &Leases,
     gateways: Option<NonZeroU32>,

@@ -77,7 +77,7 @@ impl Caller {
         }
     }
 
-    /// Whether the use of all calendar limits is known.
+    /// Whether the usage of all calendar limits is known.
     pub(crate) fn knows_windows(&self) -> bool {
         self.limits.calendar.is_empty() || self.account.state().knows_windows()
     }

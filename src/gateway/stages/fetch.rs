@@ -109,8 +109,7 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
     }
 }
 
-/// The stored document, fresh or stale but not expired, without a fetch. Used for requests whose daily quota is used
-/// up.
+/// The stored document, fresh or stale but not expired, without a fetch. Used if the caller's daily quota is used up.
 pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     // If there is no document, `settle` replaces this refusal with the reason for the missing unit.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
@@ -122,7 +121,7 @@ pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
     Ok(Served::found(found, outcome))
 }
 
-/// The stored document. Counts as a use of it.
+/// The stored document. This call counts as a use.
 pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     if let Some(found) = &found {
         found.stored.used();

@@ -200,8 +200,8 @@ fn tool_result<'m>(
     (StatusCode::OK, reply.representation().body.clone(), head)
 }
 
-/// A 200 with this body and its headers, or a 304 without a body. `fields` follow. The body is JSON unless a type is
-/// given.
+/// A 200 with this body and its headers, or a 304 without a body. The header fields in `fields` follow. The body is
+/// JSON unless a type is given.
 fn body_of<'m>(
     representation: Option<&Representation>,
     content_type: Option<HeaderValue>,

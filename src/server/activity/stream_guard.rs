@@ -1,4 +1,4 @@
-//! An HTTP/2 request in the state of its connection.
+//! An HTTP/2 request, as recorded in the state of its connection.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF, and a target has
 //! no fragment. Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. If a head
-//! violates a rule, the codec gets a head that ends at the violation with a NUL, which the codec rejects everywhere. On
-//! HTTP/2 the codec removes fragments itself.
+//! violates a rule, the codec gets a head that ends at the violation with a NUL, which the codec rejects at any
+//! position. On HTTP/2 the codec removes fragments itself.
 //!
 //! The scanner also holds back heads that exceed the limits of the usual codec. A request whose method begins with a P
 //! may have a body. The bytes after such a head are held back until the codec continues to read; by then the service
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use crate::server::client_limits::LARGE_HEAD;
 use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
 
-/// Bytes that the codec rejects everywhere in a head.
+/// Bytes that the codec rejects at any position in a head.
 pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these limits is larger than the gateway accepts, and is passed to another codec.
@@ -82,7 +82,7 @@ enum ScanState {
     Method,
     /// Between the method and the end of the line.
     Target,
-    /// At the beginning of a line, which may be the last one.
+    /// At the beginning of a line, which may be the empty line that ends the head.
     Line,
     /// In a header line.
     Field,

@@ -54,7 +54,7 @@ fn whole(line: &[u8]) -> Reading {
     }
 }
 
-/// Parses both addresses and then both ports. The first of each belongs to the client.
+/// Parses both addresses and then both ports. The first address and the first port belong to the client.
 fn source<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<SocketAddr> {
     let mut fields = fields.split(' ');
     let address: A = fields.next()?.parse().ok()?;

@@ -13,7 +13,7 @@ use tokio::io::AsyncWrite;
 const MAX_JOINED: usize = 8 * 1_024;
 
 thread_local! {
-    /// The buffer for joined writes of the thread.
+    /// The thread's buffer for joined writes.
     static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,6 +1,6 @@
 //! A socket that records activity: bytes received, bytes sent, and writes that are not accepted. It is directly above
-//! the socket and below TLS, where a slow client can be distinguished from a stalled one. `connection_activity` decides
-//! on the consequences.
+//! the socket and below TLS, where a slow client can be distinguished from a stalled one. `connection_activity` and
+//! `deadline_timer` decide when the connection is closed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
