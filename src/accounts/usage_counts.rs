@@ -33,7 +33,7 @@ pub struct CountedRequests {
     pub today: RequestCounts,
     /// In the last full minute.
     pub last_minute: RequestCounts,
-    /// Upper bound of the number of requests before tracking began.
+    /// Upper bound on the number of requests before tracking began.
     pub missed: u64,
 }
 

@@ -13,9 +13,11 @@ use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreResult};
 
 use crate::quota::leases::Leases;
 
-/// Maximum time before midnight of a lease. The leases of the applications are spread between this time and [`TO`].
+/// How long before midnight the first leases are due. The leases of the applications are spread between this time and
+/// [`TO`].
 const FROM: Duration = Duration::from_mins(5);
-/// Minimum time before midnight of a lease. Applications that are first used later get their leases at the next check.
+/// How long before midnight the last leases are due. Applications that are first used later get their leases at the
+/// next check.
 // There is a check every few seconds, so the last half minute allows several attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
