@@ -135,7 +135,7 @@ impl FetchWorker {
         let result = match turn {
             FetchTurn::Taken(stored) => Ok(stored),
             FetchTurn::Failed => Err(FetchError::Backend(UpstreamFailure::Unreachable(
-                "the request of another gateway failed a moment ago".into(),
+                "another gateway's request failed a moment ago".into(),
             ))),
             FetchTurn::Claimed(claim, published) => {
                 self.request_for_all(&leader, published.or_else(|| before.clone()), &claim)

@@ -31,7 +31,7 @@ pub(super) enum SharedFetchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FollowedRefresh {
     pub(super) agreed: AgreedRefresh,
-    /// When the refresh was detected. Documents of this gateway are compared with this time.
+    /// When the refresh was detected. The confirmation times of this gateway's documents are compared with it.
     pub(super) at: Mono,
 }
 

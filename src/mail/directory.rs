@@ -55,7 +55,7 @@ fn write(directory: &Path, mail: &OutgoingMail) -> io::Result<()> {
     fs::rename(draft, path)
 }
 
-/// The name contains time and message id, so that a sorted directory listing has the order of the queue.
+/// The name contains time and message id, so that a sorted directory listing is in the order of the queue.
 fn file_name(mail: &OutgoingMail) -> String {
     let is_plain =
         |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_' | '@');

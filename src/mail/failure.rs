@@ -69,8 +69,8 @@ pub(super) enum FailureScope {
     Mail,
     /// The email may be accepted later. Other emails may be accepted now on another connection.
     Connection,
-    /// The server closed the connection at the beginning of an email. If another connection also fails, all mail would
-    /// fail.
+    /// The server closed the connection at the beginning of an email. If this also happens on a new connection, all
+    /// mail would fail.
     Ended,
     /// All other emails would fail in the same way, because the cause is the server, the login, the sender or the
     /// directory.
@@ -187,7 +187,7 @@ impl ReplyCode {
         }
     }
 
-    /// 503 means a wrong order of commands. 53x is about authentication.
+    /// 503 means that commands are out of order. 53x concerns authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }
