@@ -104,7 +104,7 @@ pub(super) enum StoreCommand {
     /// Close UTC days that a wrong clock opened too early; the server must be stopped.
     #[command(
         after_help = "Example:\n  scoregate store close-future-days --today 2026-11-22 --data-dir DIR\n\n\
-        The server never returns to a day before the newest opened one. `scoregate store check` reports a day in the\n\
+        The server never returns to a day before the newest opened day. `scoregate store check` reports a day in the\n\
         future. Units granted for the closed days count for today, since they were used today; callers get a new quota\n\
         at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
     )]
@@ -113,7 +113,7 @@ pub(super) enum StoreCommand {
         #[arg(long, value_name = "DATE")]
         today: Day,
     },
-    /// Create an empty store: the tables of a database, or a file where the store is missing and there is no backup.
+    /// Create an empty store: the tables of a database, or a store file if it is missing and has no backup.
     #[command(after_help = "Examples:\n  scoregate store init --data-dir DIR\n  \
         scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
