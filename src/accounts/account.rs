@@ -24,7 +24,7 @@ pub struct Account {
     pub id: ApplicationId,
     // Every request reads the terms, which rarely change, so reading needs no lock.
     terms: ArcSwap<Terms>,
-    // All balances have one lock: a request takes a minute token and a unit of the day in one step, or neither.
+    // One lock protects all balances, so that a request takes both a minute token and a unit of the day, or neither.
     state: Mutex<AccountState>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct AccountState {
 pub(crate) enum Charge {
     /// The response is delivered.
     Paid {
-        /// The day that was charged with a unit.
+        /// The day to which a unit was charged.
         day: Option<Day>,
         /// Whether to lease more units now.
         runs_low: bool,
@@ -83,7 +83,7 @@ impl LeaseCall {
     }
 }
 
-/// The day that is charged with a unit for a response; `None` for a 304, which costs no unit.
+/// The day to which a response is charged; `None` for a 304, which costs no unit.
 pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
     (!is_unchanged).then_some(day)
 }

@@ -8,8 +8,8 @@ use tokio::sync::{Notify, watch};
 
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
-/// The change feed is read every second. An older reading means that the process was paused or the store is
-/// unreachable.
+/// Maximum age of a recent reading. The change feed is read every second, so an older reading means that the process
+/// was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// Maximum time that a request waits for the next reading, and the timeout of a reading. This timeout plus the interval
 /// of readings is less than [`MAX_READING_AGE`], so no request waits for a store that has become unreachable.

@@ -1,4 +1,4 @@
-//! Decides a gateway's next step for a document that several gateways share. Pure.
+//! Decides a gateway's next step for a document that several gateways share. The functions are pure.
 //!
 //! All times are times of the store's clock. They are converted so that an error makes a document appear older, never
 //! newer.

@@ -99,7 +99,7 @@ impl MailFailure {
         }
     }
 
-    /// The failure behind an error of the library.
+    /// The failure for a library error.
     pub(super) fn from_library(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
         let text = error.source().map(ToString::to_string).unwrap_or_default();
         match error.status() {
@@ -121,7 +121,7 @@ impl MailFailure {
         Self::new(scope, format!("reply {reply} to {step}"))
     }
 
-    /// The failure behind an error of a stream.
+    /// The failure for a stream error.
     pub(super) fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
         if let Some(tls) = tls_error(error) {
             return Self::new(FailureScope::AllMail, format!("TLS failed: {tls}"));

@@ -1,4 +1,4 @@
-//! Availability in the last 90 days: minutes up, down and with stale data, and their shares. Pure.
+//! Availability in the last 90 days: minutes up, down and with stale data, and their shares. The functions are pure.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{DAY_MINUTES, StatusHistory};
