@@ -69,8 +69,8 @@ pub(super) enum StoreCommand {
         scoregate store restore --config FILE\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
         kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If neither is a later state of the\n\
-        backup, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
-        closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
+        backed-up store, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current\n\
+        UTC day is closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
         With a database (store.url), stop all gateways, restore the database with its own tools, then run the command\n\
         without a file. With an export it fills the empty tables of `store init`. Until then gateways refuse the restored database."
     )]
@@ -95,7 +95,7 @@ pub(super) enum StoreCommand {
     /// Import an export made with --close into a store without applications.
     #[command(
         after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
-        Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it."
+        Units granted and keys revoked after the export are unknown. To use an export as a backup, use `scoregate store restore`."
     )]
     Import {
         /// The export.
