@@ -37,7 +37,7 @@ impl Leases {
         }
     }
 
-    /// The number of gateways that share minute limits; `None` if this is the only one.
+    /// The number of gateways that share minute limits; `None` if this is the only gateway.
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
         self.calls.minutes.gateways()
     }
