@@ -24,8 +24,8 @@ impl MailDirectory {
         })
     }
 
-    /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the same email
-    /// again replaces the file.
+    /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the
+    /// same email again replaces the file.
     pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
         let directory = self.path.clone();
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());

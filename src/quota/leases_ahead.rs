@@ -25,8 +25,8 @@ const TO: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 256;
 
 impl Leases {
-    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due. Called
-    /// every few seconds.
+    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due.
+    /// Called every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         self.return_yesterday();
         let now = self.calls.clock.now().wall;
