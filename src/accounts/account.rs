@@ -1,5 +1,5 @@
-//! Applications. Operators change the terms of an application, and every request changes its balances. Lookup by key is
-//! in `key_directory`, leasing in `leases`.
+//! Applications. Operators change an application's terms, and its requests change its balances. Lookup by key is in
+//! `key_directory`, leasing in `leases`.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use scoregate_store::{LedgerReport, StoredApplication};
 use crate::accounts::account_state::AccountState;
 use crate::accounts::terms::Terms;
 
-/// The account of an application, which requests use.
+/// The account of an application: its terms and balances.
 #[derive(Debug)]
 pub struct Account {
     /// The id of the application.
     pub id: ApplicationId,
     // Every request reads the terms, which rarely change, so reading needs no lock.
     terms: ArcSwap<Terms>,
-    // All balances have one lock: a request takes a minute token and a unit of the day in one step, or neither.
+    // One lock protects all balances, so that a request takes both a minute token and a unit of the day, or neither.
     state: Mutex<AccountState>,
 }
 
 impl Account {
-    /// Creates the account of a stored application. Of its use, only the units granted for `day` are stored.
+    /// Creates the account of a stored application. The only usage that is stored is the units granted for `day`.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -80,7 +80,7 @@ impl Account {
     }
 
     /// Changes the terms. Units leased under other limits can no longer be used. Returns their number, or `None` if the
-    /// change does not concern the ledger.
+    /// change does not affect the ledger.
     pub(crate) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
         // The terms are changed under the lock of the state. Reports are also built under this lock, so the units and
@@ -99,9 +99,9 @@ impl Account {
         })
     }
 
-    /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the
-    /// day has begun in the meantime, the account may already have leased units of that day. The totals then include
-    /// both leases.
+    /// Applies the ledger's reply to a lease in advance for `day`, and returns the number of leased units. If the day
+    /// has begun in the meantime, the account may already have leased units of that day. The totals then include both
+    /// leases.
     pub(crate) fn lease_ahead(
         &self,
         leased_under: Limits,
@@ -221,8 +221,8 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days whose balance is known. A window that was used since the start of the
-    /// process is known.
+    /// Status of the windows of several days whose balance is known. The balance of a window that was used since
+    /// startup is known.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
 //! The part of an account that requests change: balances, the ledger call in flight, and counts that are not recorded
-//! yet. Each step is pure and does not wait. `account` has the lock.
+//! yet. Each step is pure and does not wait. The lock is in `account`.
 
 use std::num::NonZeroU32;
 
@@ -35,7 +35,7 @@ pub(crate) struct AccountState {
 pub(crate) enum Charge {
     /// The response is delivered.
     Paid {
-        /// The day that was charged with a unit.
+        /// The day to which a unit was charged.
         day: Option<Day>,
         /// Whether to lease more units now.
         runs_low: bool,
@@ -83,7 +83,7 @@ impl LeaseCall {
     }
 }
 
-/// The day that is charged with a unit for a response; `None` for a 304, which costs no unit.
+/// The day to which a response is charged; `None` for a 304, which costs no unit.
 pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
     (!is_unchanged).then_some(day)
 }
@@ -145,7 +145,7 @@ impl AccountState {
         let spent = self.spent_window(limits, now);
         let without_units;
         let in_force = if spent.is_some() {
-            // A unit is taken in all windows or in none, so no unit of the day is left either.
+            // A unit is taken from all windows or from none, so if one is exhausted, the day counts as exhausted too.
             without_units = Limits { day: 0, ..*limits };
             &without_units
         } else {

@@ -10,11 +10,11 @@ use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
 pub(crate) enum AdmissionStep {
     /// Admission ends.
     End(AdmissionEnd),
-    /// More units or tokens are leased, and then the request is decided again.
+    /// More units or tokens are leased, and then the decision is repeated.
     Lease,
-    /// Units of grace are reserved, and then the request is decided again.
+    /// Units of grace are reserved, and then the decision is repeated.
     Reserve,
-    /// The request is decided again with the units that may be used without the ledger.
+    /// The decision is repeated with the units that may be used without the ledger.
     WithoutLedger,
 }
 
@@ -82,7 +82,7 @@ impl AdmissionStep {
                 AdmissionEnd::Revalidate(Shortage::Limit(rule))
             }
             AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(Shortage::Units),
-            // The tokens of this gateway may be used up although the limit is not.
+            // This gateway's tokens may be used up before the limit is reached.
             AdmissionVerdict::Refused(LimitRule::Minute)
                 if ledger == LeaseAvailability::Reachable && is_unreachable =>
             {

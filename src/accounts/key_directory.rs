@@ -54,7 +54,7 @@ struct DirectoryEntry {
     used: AtomicU32,
 }
 
-/// Expiry of a key; [`NEVER`] for none. A single number saves memory, because there may be a million keys.
+/// Expiry of a key; [`NEVER`] for none. It is a single number to save memory, because there may be a million keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeyExpiry(Wall);
 
@@ -87,7 +87,7 @@ pub struct KeyDirectory {
 }
 
 /// Digests are uniformly distributed, so the first bytes of a digest are its hash. Only digests of issued keys are
-/// stored, so clients cannot choose their slots.
+/// stored, so clients cannot choose hashes.
 #[derive(Default)]
 pub(crate) struct DigestHasher(u64);
 
@@ -272,7 +272,7 @@ impl KeyDirectory {
         };
         self.ended.remove(&key.digest);
         let before = self.entries.insert(key.digest, entry);
-        // The store learns of uses late, so the value in memory wins.
+        // Uses are stored late, so the later of the two values is kept.
         if let Some(before) = before
             && let Some(entry) = self.entries.get(&key.digest)
         {
@@ -301,8 +301,8 @@ impl KeyDirectory {
             now.wall.plus(Duration::from_nanos(1)),
             Digest::from_bytes([0; 32]),
         );
-        // The list is unlocked before keys are visited, because `revoke_all_except` locks it while it holds a part of
-        // the map.
+        // The list is unlocked before keys are visited, because `revoke_all_except` locks the list while it holds a
+        // shard of the map.
         let due = {
             let mut by_expiry = self.by_expiry.lock();
             let later = by_expiry.split_off(&first_unexpired);

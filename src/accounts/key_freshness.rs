@@ -8,8 +8,8 @@ use tokio::sync::{Notify, watch};
 
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
-/// The change feed is read every second. An older reading means that the process was paused or the store is
-/// unreachable.
+/// Maximum age of a recent reading. The change feed is read every second, so an older reading means that the process
+/// was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// Maximum time that a request waits for the next reading, and the timeout of a reading. This timeout plus the interval
 /// of readings is less than [`MAX_READING_AGE`], so no request waits for a store that has become unreachable.
@@ -17,11 +17,11 @@ pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Key changes may have been missing for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("changes of keys were last read too long ago")]
+#[error("key changes were last read too long ago")]
 pub struct KeysOutdated;
 
-/// The time of the last reading of a shared store's change feed. The default is for a store that is not shared, so no
-/// changes are missing.
+/// The time of the last reading of a shared store's change feed. The default is for a store that is not shared, where
+/// no changes can be missing.
 #[derive(Debug, Default)]
 pub struct KeyFreshness {
     is_shared: bool,
@@ -134,8 +134,8 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
-            // The times are stored before the flag of the copy, which is read first. A requested reading that was
-            // requested after this reading began is also cleared. The next report of outdated terms requests it again.
+            // The times are stored before the flag of the copy, which is read first. This also clears requests for a
+            // reading that were made after this reading began. The next report of outdated terms repeats them.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);
@@ -174,7 +174,7 @@ mod tests {
 
     use crate::accounts::key_freshness::*;
 
-    /// A directory that was read at the start, and its clock.
+    /// The freshness of a directory that was read at startup, and its clock.
     fn read_at_start(
         max_age: Option<Duration>,
     ) -> (KeyFreshness, Clock, scoregate_base::clock::ManualClock) {

@@ -128,8 +128,8 @@ impl Terms {
         }
     }
 
-    /// The `RateLimit-Policy` header of a day, with the windows that contain the day. Windows of a kind differ in
-    /// length. Limits of owners are in force only if their status is `known`.
+    /// The `RateLimit-Policy` header of a day, with the windows that contain the day. Windows of the same kind differ
+    /// in length. Limits of owners are in force only if their status is `known`.
     pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
         let mut policy = self.policy.as_bytes().to_vec();
         for CalendarQuota { window, quota } in self.limits.calendar.around(day) {

@@ -1,5 +1,5 @@
-//! Requests of one account that were counted but not yet taken by `request_counter`, and the evidence in these requests
-//! of how the account is used.
+//! Requests of one account that were counted but not yet taken by `request_counter`, and the evidence of use in these
+//! requests.
 //!
 //! This is a list, not an array of all endpoints and outcomes, because most applications use only a few, and a million
 //! applications must fit into memory. Entries include the day, so a request that was in flight at midnight counts on
@@ -58,7 +58,7 @@ pub(crate) struct KindCount {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnrecordedRequests {
     counts: Vec<KindCount>,
-    /// Evidence by hour. There is nearly always one hour, so the list reserves no space for more.
+    /// Evidence by hour. There is nearly always only one hour, so the list reserves no space for more.
     evidence: Vec<HourEvidence>,
 }
 
@@ -139,7 +139,7 @@ impl UnrecordedRequests {
         });
         self.evidence
             .get_mut(index)
-            .expect("the index was found or is the last one")
+            .expect("the index was found or is the last index")
     }
 
     /// Whether no request was counted.

@@ -20,7 +20,7 @@ pub struct RequestCounts {
     pub unchanged: u64,
     /// Requests refused because of a limit.
     pub limited: u64,
-    /// Requests refused because of another error of the caller.
+    /// Requests refused because of another client error.
     pub client_errors: u64,
     /// Requests for which the gateway or the backend failed.
     pub failed: u64,
@@ -33,7 +33,7 @@ pub struct CountedRequests {
     pub today: RequestCounts,
     /// In the last full minute.
     pub last_minute: RequestCounts,
-    /// Upper bound of the number of requests before tracking began.
+    /// Upper bound on the number of requests before tracking began.
     pub missed: u64,
 }
 

@@ -65,7 +65,7 @@ impl WindowState {
             if before == window {
                 return Some(if is_later { known.after(day) } else { *known });
             }
-            // The previous window is known, so this window has begun in the meantime.
+            // If the window before this one is known, this window has begun in the meantime.
             let follows = before.rule == window.rule && before.end == window.start;
             (follows && is_later).then(|| WindowBalance::begun(window))
         })

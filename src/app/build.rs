@@ -90,7 +90,7 @@ pub(super) async fn build(
     let keys = ServerKeys::new(context, &opened)?;
     let backend = backend(context).await?;
     let engine = document_engine(context, data_dir, &store, &backend)?;
-    // Loading starts here, so that it runs while the keys are loaded. It ends before requests are served.
+    // The disk mirror is read while the keys are loaded. Both end before requests are served.
     let mirror = Arc::clone(&engine.mirror);
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let key_directory = Arc::clone(&opened.key_directory);

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 /// Name of the Unix socket in the data directory.
 pub const SOCKET: &str = "scoregate.sock";
 const LOCK: &str = "scoregate.lock";
-/// Content of a new lock file. The store empties the file when it is opened; older versions wrote nothing.
+/// Content of a new lock file. The file is emptied when the store is opened; older versions wrote nothing.
 const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n";
 
 /// Another process is using the data directory.

@@ -1,4 +1,4 @@
-//! Starts the program from its settings, in order, and stops it in reverse.
+//! Starts the parts of the program in order, and stops them in reverse order.
 //!
 //! Only this module names concrete engines. `cli` parses arguments.
 

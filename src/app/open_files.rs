@@ -5,8 +5,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors reserved for everything except connections of the public port, at most half of all descriptors; 128 of
-/// them are for connections of the side port.
+/// Descriptors reserved for everything except connections of the public port. 128 are for connections of the side port.
+/// At most half of all descriptors are reserved.
 const RESERVED: u64 = 192;
 
 /// The limit of open files; `None` if unlimited.

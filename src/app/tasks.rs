@@ -118,8 +118,8 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(30), "record uses of keys", |server| {
         server.keys.keeper.store_uses(PAUSES_OF_USES).await;
     }),
-    // A gateway that misses three reports is not live. Other gateways divide limits by the number of live ones, so the
-    // first report comes immediately.
+    // A gateway that misses three reports is not live. Other gateways divide limits by the number of live gateways, so
+    // the first report is made immediately.
     now_and_every!(seconds(10), "report this gateway", |server| {
         server.reporter.report().await;
     }),

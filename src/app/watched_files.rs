@@ -174,7 +174,7 @@ impl WatchedFiles {
     }
 }
 
-/// The list of the keys that sign reports of leaked keys. `leaks` reads a list that has a URL.
+/// The file with the keys that sign reports of leaked keys. If the list has a URL, `leaks` fetches it.
 fn signers(source: &SignerSource, receiver: &LeakReceiver) -> WatchedFile {
     let source = source.clone();
     let keys = Arc::clone(&receiver.signers);

@@ -1,4 +1,4 @@
-//! `scoregate check`: reports all errors of a configuration.
+//! `scoregate check`: reports all errors in a configuration.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     Ok(())
 }
 
-/// Problems of the files that a configuration names.
+/// Problems with the files that a configuration names.
 fn problems_of_files(config: &Config) -> Vec<ConfigProblem> {
     let clock = Clock::system();
     let backend = config.upstream.tls();

@@ -102,7 +102,7 @@ enum CliCommand {
     /// List and purge the cached documents of a running server.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(GroupArgs<CacheCommand>),
-    /// Explain how a request is decided: the state, each decision, and the answer with its cost.
+    /// Explain how a request would be answered: the state, each decision, and the answer with its cost.
     #[command(after_help = explain::AFTER_HELP)]
     Explain(explain::ExplainArgs),
     /// Reload the settings and certificates of a running server.

@@ -218,7 +218,7 @@ async fn exchange(
         let status = response.status();
         Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
     };
-    // The connection ends with the exchange. A connection error is also an error of the exchange.
+    // The connection ends with the exchange. A connection error also makes the exchange fail.
     let (response, _) = tokio::join!(exchange, connection);
     response.context("the server closed the connection")
 }

@@ -28,7 +28,7 @@ pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
         .key
         .map(|key| key.chars().take(SHOWN_CHARACTERS).collect());
     let command = LiveCommand::Requests(RequestsCommand::Explain(body));
-    let reason = "only a running server has the state that decides";
+    let reason = "only a running server has the state that determines the answer";
     let explanation = perform_live(&config, &command, reason)?;
     printer::answer(explanation, output.json, |explanation| {
         printer::response(explanation, show)

@@ -110,7 +110,7 @@ fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> anyhow::Resul
     if view.days.is_empty() {
         let application = &view.application;
         printer::message(&format!(
-            "{application} has no evidence; each hour appears a few minutes after it ends"
+            "no evidence for {application} yet; each hour appears a few minutes after it ends"
         ));
         return Ok(());
     }

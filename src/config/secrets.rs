@@ -1,5 +1,5 @@
-//! Reads secrets from files, which is how container runtimes and supervisors provide them. Each secret setting has a counterpart whose
-//! name ends with `_file`. `secret::setting` reloads the files.
+//! Reads secrets from files, which is how container runtimes and supervisors provide them. Each secret setting has a
+//! counterpart whose name ends with `_file`. `secret::setting` reloads the files.
 
 use std::path::Path;
 

@@ -86,7 +86,7 @@ settings! {
     restart "store.gateways" Number(1, 1_000) = "3", "Maximum number of gateways on the database. Each uses an equal part of every minute limit, and of the grace of paid tiers, while the database is unreachable.";
     restart "store.node_name" Text, "Name of this gateway in `scoregate nodes`; default: the host name.";
     restart "store.schema" Text = "\"scoregate\"", "Schema of the tables in the database.";
-    restart "store.start_timeout" Duration = "\"10s\"", "Time for which the gateway tries to reach the database at its start. Then it uses the local copy of the keys, or fails without one. Keep this below the start timeout of the service manager.";
+    restart "store.start_timeout" Duration = "\"10s\"", "Time for which the gateway tries to reach the database at startup. Then it uses the local copy of the keys, or fails without one. Keep this below the start timeout of the service manager.";
     restart "store.timeout" Duration = "\"2s\"", "Timeout for connecting to the database, for each transaction in it, and for requests that wait for a transaction.";
     restart "upstream" Words(&["built-in"]), "\"built-in\" for the built-in backend; for a backend over HTTP, write a table [upstream] instead.";
     restart "admin.listen" Address = "\"127.0.0.1:9464\"", "Address and port of the side port. Keep it on loopback or behind a firewall.";
@@ -136,11 +136,11 @@ settings! {
     restart "suspects.hour_percent" Number(1, 100) = "40", "Minimum percentage of the models that an application requests in an hour to count as a mirror in that hour.";
     restart "suspects.hours" Number(1, 24) = "2", "Minimum number of hours in a day in which an application requests suspects.hour_percent of the models to count as a mirror.";
     restart "suspects.day_percent" Number(1, 100) = "80", "Minimum percentage of the models that an application requests in a day to count as a systematic mirror.";
-    restart "suspects.group_percent" Number(1, 100) = "70", "Percentage of the models that several accounts of one owner request together in an hour.";
+    restart "suspects.group_percent" Number(1, 100) = "70", "Minimum percentage of the models that several accounts of one owner must request together in an hour to be listed.";
     restart "suspects.networks" Number(1, 192) = "8", "Minimum number of networks (/24 or /48) from which a key is used in an hour for it to count as shared.";
     restart "suspects.products" Number(1, 192) = "8", "Minimum number of user-agent products seen with a key in the same hour for it to count as shared.";
     restart "suspects.documents" Number(1, 4_294_967_295) = "1000", "Minimum number of documents received in a day for an application to count as an inefficient poller.";
-    restart "suspects.repeated_percent" Number(1, 100) = "98", "Percentage of these documents that an inefficient poller has already received in the same hour.";
+    restart "suspects.repeated_percent" Number(1, 100) = "98", "Minimum percentage of a day's documents that an application has already received in the same hour to count as an inefficient poller.";
     reload "guard.per_minute" Number(1, 100_000_000) = "60", "Maximum number of refused requests per minute, for each application or client address.";
     restart "upstream.url" Text, "Base URL of the backend, such as http://127.0.0.1:4000/api/v1.";
     restart "upstream.urls" Texts = "[]", "Base URLs of a backend with several addresses, instead of upstream.url. Each is used while the URLs before it fail. In the environment, separated by commas.";

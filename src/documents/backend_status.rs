@@ -25,7 +25,7 @@ pub struct BackendStatus {
     pub last_success: Option<Wall>,
     /// The next expected refresh. It may be in the past.
     pub next_refresh: Option<Wall>,
-    /// How long `next_refresh` is overdue.
+    /// How long `next_refresh` has been overdue.
     pub overdue: Duration,
 }
 

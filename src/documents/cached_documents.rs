@@ -342,7 +342,7 @@ impl Documents {
     }
 
     /// Recently used documents that follow the backend's refreshes, most used first, and the document that is polled
-    /// even when idle. Visits every document.
+    /// even if it is not in use. Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = &*self.retention;
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();

@@ -135,7 +135,7 @@ impl FetchWorker {
         let result = match turn {
             FetchTurn::Taken(stored) => Ok(stored),
             FetchTurn::Failed => Err(FetchError::Backend(UpstreamFailure::Unreachable(
-                "the request of another gateway failed a moment ago".into(),
+                "another gateway's request failed a moment ago".into(),
             ))),
             FetchTurn::Claimed(claim, published) => {
                 self.request_for_all(&leader, published.or_else(|| before.clone()), &claim)
@@ -279,8 +279,8 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists if the response does not show it. The list of models decides. If there is no list, the
-    /// model exists if a document of it is stored.
+    /// Whether a model exists if the response does not show it. A model exists if it is listed. If there is no list,
+    /// the model exists if a document of it is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)

@@ -1,4 +1,4 @@
-//! Decides a gateway's next step for a document that several gateways share. Pure.
+//! Decides a gateway's next step for a document that several gateways share. The functions are pure.
 //!
 //! All times are times of the store's clock. They are converted so that an error makes a document appear older, never
 //! newer.
@@ -31,7 +31,7 @@ pub(super) enum SharedFetchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FollowedRefresh {
     pub(super) agreed: AgreedRefresh,
-    /// When the refresh was detected. Documents of this gateway are compared with this time.
+    /// When the refresh was detected. The confirmation times of this gateway's documents are compared with it.
     pub(super) at: Mono,
 }
 

@@ -307,7 +307,7 @@ impl FleetDocuments {
     }
 
     /// Agrees with the other gateways on a refresh that was detected at `at` because a document has changed. If no
-    /// document is given, it is a new refresh. `None` if this gateway works alone.
+    /// document is given, the refresh counts as new. `None` if this gateway works alone.
     pub(super) async fn agree(
         &self,
         changed: Option<(&DocumentKey, &StoredDocument, &StoredDocument)>,

@@ -42,7 +42,7 @@ impl KnownModels {
             .map_or(0, |known| catalogue_size(known.stored.document.listed()))
     }
 
-    /// Whether a model is listed. `None` if the list does not show it.
+    /// Whether a model is listed. `None` if the stored document has no list.
     pub(super) fn lists(&self, id: &ModelId) -> Option<bool> {
         self.stored.document.lists(id)
     }

@@ -1,6 +1,6 @@
 //! Encodes a document as a record of the disk mirror. The content is the data, and the header has everything else.
 //!
-//! Pure. Dates written by an earlier process are limited to plausible values.
+//! The functions are pure. Dates written by an earlier process are limited to plausible values.
 
 use bytes::Bytes;
 use http::HeaderValue;

@@ -1,5 +1,5 @@
-//! Limits requests for models that the backend has not listed to one per second, with callers taking turns. Invented
-//! model ids therefore cost the backend very little, and no caller can use up the turns of others.
+//! Limits requests for unlisted models to one per second. Callers take turns. Invented model ids therefore cost the
+//! backend very little, and no caller can use up the turns of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;

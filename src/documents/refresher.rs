@@ -222,7 +222,7 @@ impl Refresher {
 
     /// Handles a refresh of the backend: documents that were confirmed before it are outdated, and documents in use are
     /// refreshed. Several gateways agree on the time of the refresh, so that each can use documents that the others
-    /// fetched after it.
+    /// fetched after the refresh.
     async fn follow(
         &self,
         DetectedRefresh {

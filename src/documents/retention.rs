@@ -1,5 +1,5 @@
-//! How long documents are fresh, how long they may be served stale, and how long requests wait for them. Pure.
-//! `cache::freshness` decides whether a single document may be served.
+//! How long documents are fresh, how long they may be served stale, and how long requests wait for them. The functions
+//! are pure. `cache::freshness` decides whether a single document may be served.
 
 use std::time::Duration;
 

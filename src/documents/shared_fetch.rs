@@ -19,7 +19,7 @@ use super::fleet_documents::{FleetClaim, FleetDocuments, FleetTurn, TakenDocumen
 use super::known_models::KnownModels;
 use super::mirror_record;
 
-/// Decides which gateway fetches a document.
+/// The decision on which gateway fetches a document.
 pub(super) enum FetchTurn {
     /// Another gateway fetched the document, which is now stored here.
     Taken(Arc<StoredDocument>),

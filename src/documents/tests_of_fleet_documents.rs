@@ -8,7 +8,7 @@ use scoregate_store::{ClaimState, SharedDocumentState, StoreFuture};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A store that either replies, or whose calls fail after their timeout.
+/// A store that either replies or lets every call time out.
 struct ShakyStore {
     is_away: AtomicBool,
     calls: AtomicU32,

@@ -59,7 +59,7 @@ impl DocumentInstruments {
         });
     }
 
-    /// Sets how long the next refresh is overdue and the time until it is due.
+    /// Sets how long the next refresh has been overdue, and the time until it is due.
     pub(crate) fn next_refresh(&self, overdue: Duration, remaining: Duration) {
         self.refresh_overdue.set(overdue.as_secs_f64());
         self.next_refresh.set(remaining.as_secs_f64());

@@ -7,7 +7,7 @@ metric_label! {
     pub enum LeakOutcome: "result" {
         /// The key was revoked, or its expiry was set.
         Changed = "changed",
-        /// All places of the key were reported before.
+        /// All locations of the key had already been reported.
         Repeated = "repeated",
         /// The token has the form of a key, but no such key exists.
         Unknown = "unknown",

@@ -24,8 +24,8 @@ impl MailDirectory {
         })
     }
 
-    /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the same email
-    /// again replaces the file.
+    /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the
+    /// same email again replaces the file.
     pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
         let directory = self.path.clone();
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());
@@ -55,7 +55,7 @@ fn write(directory: &Path, mail: &OutgoingMail) -> io::Result<()> {
     fs::rename(draft, path)
 }
 
-/// The name contains time and message id, so that a sorted directory listing has the order of the queue.
+/// The name contains time and message id, so that a sorted directory listing is in the order of the queue.
 fn file_name(mail: &OutgoingMail) -> String {
     let is_plain =
         |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_' | '@');

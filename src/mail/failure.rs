@@ -69,8 +69,8 @@ pub(super) enum FailureScope {
     Mail,
     /// The email may be accepted later. Other emails may be accepted now on another connection.
     Connection,
-    /// The server closed the connection at the beginning of an email. If another connection also fails, all mail would
-    /// fail.
+    /// The server closed the connection at the beginning of an email. If this also happens on a new connection, all
+    /// mail would fail.
     Ended,
     /// All other emails would fail in the same way, because the cause is the server, the login, the sender or the
     /// directory.
@@ -99,7 +99,7 @@ impl MailFailure {
         }
     }
 
-    /// The failure behind an error of the library.
+    /// The failure for a library error.
     pub(super) fn from_library(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
         let text = error.source().map(ToString::to_string).unwrap_or_default();
         match error.status() {
@@ -121,7 +121,7 @@ impl MailFailure {
         Self::new(scope, format!("reply {reply} to {step}"))
     }
 
-    /// The failure behind an error of a stream.
+    /// The failure for a stream error.
     pub(super) fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
         if let Some(tls) = tls_error(error) {
             return Self::new(FailureScope::AllMail, format!("TLS failed: {tls}"));
@@ -187,7 +187,7 @@ impl ReplyCode {
         }
     }
 
-    /// 503 means a wrong order of commands. 53x is about authentication.
+    /// 503 means that commands are out of order. 53x concerns authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
     }

@@ -1,5 +1,5 @@
-//! An email of the queue as a MIME message. Unauthenticated clients choose the recipient and names in the subject.
-//! Neither can inject a header or a command.
+//! A queued email as a MIME message. Unauthenticated clients choose the recipient and names in the subject. Neither can
+//! inject a header or a command.
 
 use std::fmt;
 use std::str::FromStr as _;

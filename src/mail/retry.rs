@@ -17,7 +17,7 @@ const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Delay after the failed attempt with this number.
 pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
-    // More than 16 doublings exceed every limit, and too many would overflow.
+    // 16 doublings exceed every limit, and many more would overflow.
     let doublings = attempt.saturating_sub(1).min(16);
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }

@@ -28,7 +28,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The work named in error messages.
 const WORK: &str = "read the mail queue";
 
-/// Sends queued mail. Several workers, in one or more processes, send each email once.
+/// Sends queued mail. Several workers, in one or more processes, can share a queue.
 pub struct MailSender {
     queue: Store,
     transport: Arc<MailTransport>,
@@ -70,7 +70,7 @@ impl MailSender {
         }
     }
 
-    /// Sends mail until `stop`. Sending of the current email is completed.
+    /// Sends mail until `stop`. The current email is sent before this returns.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if self.send_due(&stop).await {

@@ -33,7 +33,7 @@ pub(super) struct SmtpClient {
     clock: Clock,
 }
 
-/// One connection for several emails, opened for the first one.
+/// One connection for several emails, opened for the first email.
 pub(super) struct SmtpSession<'c> {
     client: &'c SmtpClient,
     connection: Option<Box<AsyncSmtpConnection>>,
@@ -141,7 +141,7 @@ impl SmtpClient {
 
 impl SmtpSession<'_> {
     /// Sends an email. Servers limit the number of emails per connection, so if the connection ends before this email,
-    /// a new one is opened.
+    /// a new connection is opened.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {

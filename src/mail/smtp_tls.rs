@@ -1,4 +1,4 @@
-//! TLS settings for an SMTP server, prepared at the start.
+//! TLS settings for an SMTP server, prepared at startup.
 
 use std::path::Path;
 use std::sync::Arc;

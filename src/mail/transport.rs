@@ -1,4 +1,4 @@
-//! The mail transport, to an SMTP server or to a directory. It is opened once, at the start.
+//! The mail transport, to an SMTP server or to a directory. It is opened once, at startup.
 
 use scoregate_base::clock::Clock;
 

@@ -60,7 +60,7 @@ pub(super) fn llms(config: &PagesConfig) -> String {
         )
     });
     let mcp = if config.mcp {
-        format!("- [Tools]({root}{MCP}): the same data by MCP\n")
+        format!("- [Tools]({root}{MCP}): the same data over MCP\n")
     } else {
         String::new()
     };

@@ -27,8 +27,8 @@ impl AccountLink {
     }
 }
 
-/// The header of every page, with the same links and the same search in the same places. The link to `current` is
-/// marked. This is the page itself or the page to which it belongs.
+/// The header of every page, with the same links and the same search in the same places. The link to `current`, which
+/// is the page itself or the page to which it belongs, is marked.
 pub(super) fn site_header(
     service: &str,
     has_status_page: bool,

@@ -29,7 +29,7 @@ pub struct PagesConfig {
     pub local_url: Option<String>,
     /// Prefix of keys, for examples.
     pub key_prefix: String,
-    /// A model for the examples, if the backend is known to have one.
+    /// A model for the examples, if the backend is known to have this model.
     pub example_model: Option<String>,
     /// Refusals per minute that the guard allows.
     pub guard_per_minute: u32,

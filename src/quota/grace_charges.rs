@@ -20,7 +20,7 @@ use crate::quota::grace_writer::{GraceWriter, NewContent};
 // This limits the size of an exchange, which has one timeout regardless of the number of applications.
 const CHARGED_AT_ONCE: usize = 256;
 
-/// Units that were delivered on grace and not charged, and the shares that allow more.
+/// Units that were delivered on grace and not charged, and the shares that permit further units.
 #[derive(Default)]
 pub(crate) struct GraceCharges {
     /// Identifies this process in the ledger.

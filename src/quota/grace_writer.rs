@@ -30,7 +30,7 @@ pub(crate) struct NewContent {
     pub(crate) shares: Vec<HeldGraceShare>,
     /// The current day. Units of earlier days can no longer be charged.
     pub(crate) today: Day,
-    /// Whether the units of this process are saved as owed units, because this process spends no more units.
+    /// Whether this process spends no more units. Its units are then saved as owed units.
     pub(crate) is_last: bool,
 }
 

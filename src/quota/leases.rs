@@ -37,7 +37,7 @@ impl Leases {
         }
     }
 
-    /// The number of gateways that share minute limits; `None` if this is the only one.
+    /// The number of gateways that share minute limits; `None` if this is the only gateway.
     pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
         self.calls.minutes.gateways()
     }
@@ -62,7 +62,7 @@ impl Leases {
         drop(self.calls.current(account));
     }
 
-    /// Facts about this gateway that decide whether it can serve requests for data.
+    /// Facts that determine whether this gateway can serve requests for data.
     pub fn serving_facts(&self) -> ServingFacts {
         let access = &self.calls.access;
         ServingFacts {

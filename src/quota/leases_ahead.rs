@@ -13,9 +13,11 @@ use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreResult};
 
 use crate::quota::leases::Leases;
 
-/// Maximum time before midnight of a lease. The leases of the applications are spread between this time and [`TO`].
+/// How long before midnight the first leases are due. The leases of the applications are spread between this time and
+/// [`TO`].
 const FROM: Duration = Duration::from_mins(5);
-/// Minimum time before midnight of a lease. Applications that are first used later get their leases at the next check.
+/// How long before midnight the last leases are due. Applications that are first used later get their leases at the
+/// next check.
 // There is a check every few seconds, so the last half minute allows several attempts.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
@@ -23,8 +25,8 @@ const TO: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 256;
 
 impl Leases {
-    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due. Called
-    /// every few seconds.
+    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due.
+    /// Called every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         self.return_yesterday();
         let now = self.calls.clock.now().wall;

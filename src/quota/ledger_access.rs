@@ -11,13 +11,13 @@ use scoregate_store::Ledger;
 /// The access of this process to a shared store.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerAccess {
-    /// Whether an exchange has succeeded since the start.
+    /// Whether an exchange has succeeded since startup.
     has_leased: AtomicBool,
     /// The reason why a reachable store refuses connections.
     refusal: ArcSwapOption<String>,
 }
 
-/// Facts about this gateway that decide whether it can serve requests for data.
+/// Facts that determine whether this gateway can serve requests for data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -26,11 +26,11 @@ pub(crate) struct LedgerAccess {
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
-    /// The keys are from the local copy, because the store has not been read since the start.
+    /// The keys are from the local copy, because the store has not been read since startup.
     pub is_copied: bool,
     /// The reason why a reachable store refuses the connections of this gateway.
     pub refusal: Option<String>,
-    /// An exchange with the ledger has succeeded since the start.
+    /// An exchange with the ledger has succeeded since startup.
     pub has_leased: bool,
     /// This gateway holds a share of the grace of the day.
     pub holds_grace_share: bool,

@@ -98,7 +98,7 @@ impl LedgerCalls {
         }
     }
 
-    /// Makes this many gateways share the ledger and minute limits. A call may take `timeout`.
+    /// Sets the number of gateways that share the ledger and minute limits, and the timeout of a call.
     pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
         self.timeout = timeout;
         self.minutes = SharedMinutes::among(gateways);

@@ -90,7 +90,7 @@ impl Leases {
         }
     }
 
-    /// Registers for shares of today's and tomorrow's grace. Called every second.
+    /// Claims shares of today's and tomorrow's grace. Called every second.
     pub async fn keep_grace_share(&self) {
         let calls = &self.calls;
         let grace = &self.calls.grace;

@@ -18,7 +18,7 @@ use crate::accounts::{Account, AccountState};
 /// Tokens of minute limits on this gateway.
 #[derive(Default)]
 pub(crate) struct SharedMinutes {
-    /// The setting. `None` if this is the only gateway, which does not lease tokens.
+    /// The configured number of gateways. `None` if this is the only gateway, which does not lease tokens.
     setting: Option<NonZeroU32>,
     /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 if
     /// there is no setting.
@@ -40,7 +40,7 @@ impl SharedMinutes {
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
-    /// Records the number of live gateways. Returns the setting, and whether the number has just exceeded it.
+    /// Records the number of live gateways. Returns the setting, and whether the live gateways have just exceeded it.
     pub(crate) fn found_live(&self, live: u32) -> (NonZeroU32, bool) {
         let Some(setting) = self.setting else {
             return (NonZeroU32::MIN, false);

@@ -226,7 +226,7 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
     let mut on_grace = a.deliver_on_grace().await + e.deliver_on_grace().await;
     assert_eq!(on_grace, QUOTA / 100);
     a.stop(&ledger).await;
-    // Three processes with the same data directory charge the units. The units are granted once.
+    // Three processes with the same data directory charge the units. The units are granted only once.
     for node in 4..7 {
         let next = GraceProcess::start(first.path(), node, now).await;
         next.charges

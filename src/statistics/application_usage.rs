@@ -15,7 +15,7 @@ use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
 use crate::accounts::{Account, CountedRequests, KindCount, UsageCounts};
 
-/// Usage of an application, in the form in which the side port returns it.
+/// Usage of an application, as the side port returns it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationUse {
     /// The id of the application.

@@ -111,7 +111,7 @@ impl EvidenceBook {
         records
     }
 
-    /// Advice based on the requests of an hour. There is no advice if the requests are few.
+    /// Advice based on the requests of an hour. There is no advice if there were few requests.
     pub(crate) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
         let evidence = hours

@@ -7,8 +7,9 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{Store, StoreResult, UsageTotal};
 
-/// Passes the lines of the month that begins on `first` to `take`, only those of `owner` if given. Returns the SHA-256
-/// of the lines as JSON, which is the same for every later call; `None` until all days are closed.
+/// Passes the lines of the month that begins on `first` to `take`. If `owner` is given, other owners' lines are
+/// omitted. Returns the SHA-256 of the lines as JSON, which is the same for every later call; `None` until all days are
+/// closed.
 pub async fn read_month(
     store: &Store,
     first: Day,

@@ -13,9 +13,9 @@ use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
 use crate::quota::{Leases, LedgerCalls};
 use crate::statistics::request_counter::RequestCounter;
 
-/// Delay after the end of an hour, after which no more requests of that hour can be counted.
+/// Time after the end of an hour by which all its requests have been counted.
 const RECORDED_AFTER: Duration = Duration::from_mins(2);
-/// Delay after the end of an hour, after which all live gateways have recorded that hour.
+/// Time after the end of an hour by which all live gateways have recorded it.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
 /// Maximum number of hours that are merged in one transaction.
 // This limits a transaction after a long outage.
@@ -40,14 +40,14 @@ pub type CatalogueSize = Box<dyn Fn() -> u16 + Send + Sync>;
 
 struct ReportProgress {
     usage_recorded_at: Wall,
-    /// Evidence of hours before this one has been merged.
+    /// Evidence of hours before this hour has been merged.
     merged_until: u32,
     is_failing: bool,
     is_removed: bool,
 }
 
 impl NodeReporter {
-    /// A reporter for a gateway with a name, which need not be unique.
+    /// A reporter for the gateway `name`. The name need not be unique.
     pub fn new(
         store: Store,
         leases: &Leases,

@@ -58,9 +58,9 @@ pub struct AddressStatus {
     pub consecutive_failures: u32,
     /// Requests in flight.
     pub in_flight: usize,
-    /// Requests since the start.
+    /// Requests since startup.
     pub requests: u64,
-    /// Failed requests since the start.
+    /// Failed requests since startup.
     pub failures: u64,
 }
 
@@ -81,7 +81,7 @@ impl Addresses {
         self.all.iter().map(|address| &*address.upstream)
     }
 
-    /// How long no request may be sent. `None` if a request may be sent now.
+    /// Time until a request may be sent. `None` if a request may be sent now.
     pub(super) fn wait(&self) -> Option<Duration> {
         let now = self.clock.now().mono;
         let waits =

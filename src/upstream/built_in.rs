@@ -1,4 +1,4 @@
-//! The built-in backend as an [`Upstream`]: converts requests to `scoring` and its responses.
+//! The built-in backend as an [`Upstream`]: converts requests for `scoring`, and the responses of `scoring`.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! The breaker opens after several consecutive failures, and when a response has `Retry-After`. After the open time it
 //! is half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used,
 //! a single failure has the same effect. An invalid document is not a failure, because other documents may be valid.
-//! Pure.
+//! The functions are pure.
 
 use std::time::Duration;
 

@@ -307,8 +307,8 @@ fn broken(error: &(dyn Error + 'static)) -> UpstreamFailure {
     UpstreamFailure::Unreachable(reasons.join(": "))
 }
 
-/// The result, if it depends only on the status. Otherwise the body is needed, which is either the data or may state
-/// that the model does not exist.
+/// The result, if it depends only on the status. Otherwise the body is needed, because it contains the data or may
+/// state that the model does not exist.
 fn by_status(
     response: &Response<Incoming>,
     key: &DocumentKey,

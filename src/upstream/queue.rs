@@ -1,6 +1,6 @@
-//! The queue of upstream requests. Concurrency is limited. The highest priority goes first, and requests with equal
-//! priority go in order of arrival. A priority may rise while a request waits, for example when a paid caller joins the
-//! fetch of a free caller. Callers apply timeouts: if the future is dropped, the request leaves the queue.
+//! The queue of upstream requests. Concurrency is limited. Requests are sent in order of priority, and in order of
+//! arrival if their priorities are equal. A priority may rise while a request waits, for example when a paid caller
+//! joins the fetch of a free caller. Callers apply timeouts: if the future is dropped, the request leaves the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// Maximum queue length. Requests beyond it could not be sent in time.
 const MAX_QUEUED: usize = 1_024;
 
-/// The priority of an upstream request. The greatest goes first.
+/// The priority of an upstream request. The request with the greatest priority is sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PriorityClass {

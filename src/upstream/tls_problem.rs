@@ -49,7 +49,7 @@ fn remedy(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// Finds the TLS error among the causes. The source of an I/O error does not include the error that it contains.
+/// Finds the TLS error among the causes. The `source` of an I/O error skips the error that it wraps.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let cause = |&error: &&'e (dyn Error + 'static)| {
         let content = error

@@ -18,7 +18,7 @@ use crate::cli::printer;
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
 Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if a key was\n\
-found, 0 if not, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix of\n\
+found, 0 if not, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix in\n\
 --config FILE, or SCOREGATE_KEYS_PREFIX.";
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Messages about lines and logs. The first of several equal messages is printed, and the others are counted.
+//! Messages about lines and logs. The first of several identical messages is printed, and the others are counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ const MOST_PROBLEMS: usize = 1_000;
 pub(super) struct EqualMessages(BTreeMap<String, u64>);
 
 impl EqualMessages {
-    /// Prints a problem, unless an equal problem was already printed.
+    /// Prints a problem, unless the same problem was already printed.
     pub(super) fn report(&mut self, place: impl Display, problem: impl Display) {
         let problem = problem.to_string();
         if let Some(count) = self.0.get_mut(&problem) {
@@ -26,7 +26,7 @@ impl EqualMessages {
         }
     }
 
-    /// Prints for each problem how many equal messages were suppressed.
+    /// Prints for each problem how many identical messages were suppressed.
     pub(super) fn finish(&mut self) {
         for (problem, count) in std::mem::take(&mut self.0)
             .into_iter()

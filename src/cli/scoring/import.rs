@@ -91,7 +91,7 @@ fn import(
     args: &ScoringImportArgs,
     logs: Option<&mut ToolLogs>,
 ) -> CommandOutcome<RunImportCounts> {
-    // All files are opened before the first one is read, so that a wrong name is reported immediately.
+    // All files are opened before any file is read, so that a wrong name is reported immediately.
     let paths = args.files.iter().filter(|_| logs.is_none());
     let files: Vec<InputFile> = paths
         .map(|path| InputFile::open(path))

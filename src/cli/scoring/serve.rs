@@ -22,7 +22,7 @@ use scoregate_observe::telemetry::log::{self, LogConfig};
 pub(super) const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
 Gateways use it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It has no authentication and no limits: keep\n\
-its port private. Imported runs are published within a minute. SIGTERM and Ctrl-C stop it after the open requests.";
+its port private. Imported runs are published within a minute. SIGTERM and Ctrl-C stop it once open requests finish.";
 
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";

@@ -41,7 +41,7 @@ enum ToolName {
     LmEval,
     /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
     Jsonl,
-    /// The same as CSV with a header line.
+    /// CSV of any tool, with a header line; the table `records` of the mapping names its columns.
     Csv,
 }
 
@@ -160,7 +160,7 @@ fn suites(archive: &Path) -> anyhow::Result<Arc<SuiteTable>> {
     }
     let path = archive.display();
     printer::message(&format!(
-        "there is no archive {path}: runs are checked by the default suites"
+        "there is no archive {path}: runs are checked against the default suites"
     ));
     Ok(Arc::default())
 }

@@ -69,8 +69,8 @@ pub(super) enum StoreCommand {
         scoregate store restore --config FILE\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
         kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If neither is a later state of the\n\
-        backup, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
-        closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
+        backed-up store, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current\n\
+        UTC day is closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
         With a database (store.url), stop all gateways, restore the database with its own tools, then run the command\n\
         without a file. With an export it fills the empty tables of `store init`. Until then gateways refuse the restored database."
     )]
@@ -95,7 +95,7 @@ pub(super) enum StoreCommand {
     /// Import an export made with --close into a store without applications.
     #[command(
         after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
-        Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it."
+        Units granted and keys revoked after the export are unknown. To use an export as a backup, use `scoregate store restore`."
     )]
     Import {
         /// The export.
@@ -104,7 +104,7 @@ pub(super) enum StoreCommand {
     /// Close UTC days that a wrong clock opened too early; the server must be stopped.
     #[command(
         after_help = "Example:\n  scoregate store close-future-days --today 2026-11-22 --data-dir DIR\n\n\
-        The server never returns to a day before the newest opened one. `scoregate store check` reports a day in the\n\
+        The server never returns to a day before the newest opened day. `scoregate store check` reports a day in the\n\
         future. Units granted for the closed days count for today, since they were used today; callers get a new quota\n\
         at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
     )]
@@ -113,7 +113,7 @@ pub(super) enum StoreCommand {
         #[arg(long, value_name = "DATE")]
         today: Day,
     },
-    /// Create an empty store: the tables of a database, or a file where the store is missing and there is no backup.
+    /// Create an empty store: the tables of a database, or a store file if it is missing and has no backup.
     #[command(after_help = "Examples:\n  scoregate store init --data-dir DIR\n  \
         scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\

@@ -182,6 +182,6 @@ pub(super) fn print_day(day: ImportedDay, unless: &str) {
 pub(super) fn print_lost(last_change: Option<Wall>, unless: &str) {
     let since = since(last_change);
     printer::message(&format!(
-        "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat the changes that you know."
+        "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Make the known changes again."
     ));
 }

@@ -182,7 +182,7 @@ fn while_stopped(directory: &Path, work: impl FnOnce() -> CommandOutcome) -> Com
     work()
 }
 
-/// An input error: the operator can free the directory or use another one.
+/// An input error: the operator can free the directory or use another directory.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "used in `map_err` on an owned value"
@@ -202,7 +202,7 @@ fn record(directory: &Path, bytes: u64, now: Wall) {
     }
 }
 
-/// Exports to standard output or to a file. The file gets its name once it is complete.
+/// Exports to standard output or to a file. The file is renamed to its final name once it is complete.
 fn write_export(directory: &Path, to: &Path, force: bool, now: Wall) -> CommandOutcome {
     let from = file_in(directory);
     let counts = if to == Path::new("-") {

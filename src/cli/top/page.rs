@@ -157,7 +157,7 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let panics = figures.gauge("scoregate_panics_total", &[]);
     if panics > 0.0 {
         let panics = count(panics);
-        alarms.push(format!("{panics} panics since the start; see the log"));
+        alarms.push(format!("{panics} panics since startup; see the log"));
     }
     let lost = figures.rate("scoregate_log_lines_lost_total", &[]);
     if lost > 0.0 {

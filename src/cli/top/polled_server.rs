@@ -150,7 +150,7 @@ fn draw(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> io:
         .iter()
         .map(|line| line.chars().take(columns).collect())
         .collect();
-    // Each line erases the rest of the previous one.
+    // The rest of the previous page's line is erased at the end of each line.
     let page = page.join("\x1b[K\r\n");
     printer::write(&format!("\x1b[H{page}\x1b[K\x1b[J"))
 }

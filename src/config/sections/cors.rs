@@ -19,7 +19,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPoli
         if written.len() > 1 {
             reading.reject(
                 PATH,
-                "write [\"*\"] alone, for any origin, or list them without it",
+                "write [\"*\"] alone for any origin, or list origins without it",
             );
         }
         return Some(CorsPolicy::any(max_age));

@@ -37,7 +37,7 @@ pub(super) struct FieldDefinition {
     example: Option<String>,
 }
 
-/// Reads a list of fields. `level` is its nesting.
+/// Reads a list of fields. `level` is its nesting level.
 pub(super) fn read(
     table: &mut TableReader<'_, '_>,
     setting: &str,

@@ -197,7 +197,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         Vec::new()
     }
 
-    /// Rejects a sort order that would reveal values for paid callers.
+    /// Rejects a sort order that would reveal values reserved for paid callers.
     fn reject_order(&mut self, endpoint: &Endpoint) {
         if endpoint.takes.contains(&Param::SortBy) && endpoint.has_paid_field() {
             let remedy = "remove \"sortBy\": the order of the items would show the values of fields for paid callers";

@@ -168,7 +168,7 @@ fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
     match (username, reading.secret(PASSWORD, 1)) {
         (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
         (None, None) => None,
-        // The password's file has already been read. If it is unusable, that was reported then.
+        // The password's file has already been read. If it is unusable, this has been reported.
         (Some(_), None) if reading.maybe("mail.password_file").is_some() => None,
         (Some(_), None) => {
             reading.problem(

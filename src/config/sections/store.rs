@@ -17,7 +17,7 @@ const MIN_MAX_AGE: Duration = Duration::from_secs(5);
 const LISTEN_URL: &str = "store.listen_url";
 const URL: &str = "store.url";
 const NODE_NAME: &str = "store.node_name";
-/// Maximum length of a gateway's name, which equals that of a host name.
+/// Maximum length of a gateway's name: the maximum length of a host name.
 const MAX_NAME: usize = 253;
 const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";

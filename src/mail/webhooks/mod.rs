@@ -1,4 +1,4 @@
-//! Sends queued messages to webhooks. They are signed. Messages to owners are sent only over HTTPS and to public
+//! Signs queued messages, and sends them to webhooks. Messages to owners are sent only over HTTPS and to public
 //! addresses.
 //!
 //! The messages have the form of [Standard Webhooks](https://www.standardwebhooks.com).

@@ -106,7 +106,7 @@ impl WebhookClient {
             return Err(WebhookFailure::NotPublic);
         }
         let mut failure = WebhookFailure::UnknownHost;
-        // Only the checked addresses are used, because another resolution could return different ones.
+        // Only the checked addresses are used, because another resolution could return other addresses.
         for address in addresses {
             failure = match self
                 .clock

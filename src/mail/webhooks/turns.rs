@@ -79,7 +79,8 @@ impl ReceiverTurns {
         self.served.keys().chain(rest).cloned().collect()
     }
 
-    /// Begins to serve a receiver; `attempt` is the number of the attempt for its message. Returns false if it has to wait.
+    /// Begins to serve a receiver; `attempt` is the number of the attempt for its message. Returns false if the
+    /// receiver has to wait.
     pub(super) fn begin(&mut self, webhook: &str, owner: &str, host: &str, attempt: u32) -> bool {
         let is_slow = attempt > 1 || self.slow.contains_key(webhook);
         let may = self.count(|served| served.owner == owner) < OF_OWNER
@@ -96,7 +97,7 @@ impl ReceiverTurns {
         may
     }
 
-    /// Ends the service of a receiver. The pause doubles each time that the receiver was slow.
+    /// Ends the service of a receiver. The pause doubles each time the receiver is slow.
     pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);

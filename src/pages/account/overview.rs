@@ -155,7 +155,7 @@ fn notices(view: &AccountView<'_>) -> String {
     let default = match view.signed_in.owner.notices {
         Some(_) => "",
         None => {
-            "<p class=\"hint\">Until you save a choice, only applications in paid tiers have notices.</p>\n"
+            "<p class=\"hint\">Until you save a choice, notices are sent only for applications in paid tiers.</p>\n"
         }
     };
     let form = format!(

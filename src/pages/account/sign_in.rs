@@ -38,7 +38,7 @@ impl AccountSite {
         .html(self)
     }
 
-    /// The page that is shown after the email address was sent.
+    /// The page that is shown after the email address was submitted.
     pub fn link_sent(&self, email: &str) -> String {
         let body = format!(
             "<h1>Check your email</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\

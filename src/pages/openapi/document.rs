@@ -226,7 +226,7 @@ fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
     let mut sentences = vec![items.to_owned()];
     if !paid.is_empty() {
         sentences.push(format!(
-            "Only some tiers see {paid}: those of paid plans, unless the settings say otherwise."
+            "Only some tiers see {paid}. By default, these are the paid tiers."
         ));
     }
     if !ignored.is_empty() {

@@ -72,7 +72,7 @@ fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {
     assert_eq!(about("/index"), "`data` has one item.");
     assert_eq!(
         about("/models/{id}"),
-        "`data` has one item. Only some tiers see `latestScore`: those of paid plans, unless the settings say otherwise."
+        "`data` has one item. Only some tiers see `latestScore`. By default, these are the paid tiers."
     );
     let example = &document["components"]["schemas"]["ModelsAnswer"]["examples"][0];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Availability in the last 90 days: minutes up, down and with stale data, and their shares. Pure.
+//! Availability in the last 90 days: minutes up, down and with stale data, and their shares. The functions are pure.
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{DAY_MINUTES, StatusHistory};
@@ -47,7 +47,7 @@ pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
             .days
             .iter()
             .find(|stored| stored.day.number() == number);
-        // Another gateway's clock may be ahead, so more minutes may be stored than are over.
+        // Another gateway's clock may be ahead, so more minutes may be stored than have passed.
         let up = stored.map_or(0, |stored| stored.ready.min(counted));
         let fresh = stored.map_or(0, |stored| stored.fresh.min(up));
         DayAvailability {

@@ -42,7 +42,7 @@ impl IdPattern {
         if text.is_empty() {
             return Err(BadIdPattern::Empty);
         }
-        // The expression is first compiled without anchors, because `a)|(b` is invalid but would be valid between them.
+        // The expression is first compiled without anchors, because `a)|(b` is invalid but would be valid with anchors.
         compiled(text)?;
         Ok(Self {
             text: text.to_owned(),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::cache::Members;
 
-/// A location in a body. The empty pointer is the whole body.
+/// A location in a body. The empty pointer refers to the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPointer(Vec<String>);
 
@@ -57,7 +57,7 @@ impl JsonPointer {
         self.0.iter().any(|token| token == name)
     }
 
-    /// Whether the pointer is the whole body.
+    /// Whether the pointer refers to the whole body.
     pub(super) fn is_whole(&self) -> bool {
         self.0.is_empty()
     }

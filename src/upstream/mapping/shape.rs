@@ -82,7 +82,7 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
         if !each.is_empty() {
             data.push(',');
         }
-        // As a separate item, it would contain the paid value under other names.
+        // As a separate item, this entry would show the paid value under other names.
         if entry.name == PAID_FIELD {
             return Err(format!("has an entry {PAID_FIELD}, which is not an item"));
         }
