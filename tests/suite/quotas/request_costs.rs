@@ -81,7 +81,12 @@ async fn check_outcome(
 fn error_of(ending: PricedEnding) -> Option<ErrorCode> {
     match ending {
         PricedEnding::Error(code) => Some(code),
-        _ => None,
+        PricedEnding::Data
+        | PricedEnding::NotModified
+        | PricedEnding::Me
+        | PricedEnding::Options
+        | PricedEnding::Page
+        | PricedEnding::Unlisted => None,
     }
 }
 

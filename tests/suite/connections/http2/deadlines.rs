@@ -88,7 +88,7 @@ async fn http2_an_idle_or_old_connection_gets_a_goaway_and_is_closed_a_second_la
         let mut connection = Wire::open(world.address()).await;
         connection.acknowledges = false;
         connection.settled().await;
-        world.pass(longest - MOMENT);
+        world.pass(longest.checked_sub(MOMENT).unwrap());
         connection.settled().await;
         world.pass(MOMENT);
         let goaway = connection.find(GOAWAY).await;
