@@ -240,7 +240,7 @@ impl ScoreLevels {
             if is_found {
                 self.deepen(at);
             }
-            // After so many rounds without a change, the rounds since then belong to the level.
+            // After `BASELINE_ROUNDS` rounds without a change, the rounds since then belong to the level.
             let is_old = at - fall.from.min(rise.from).min(at)
                 >= self.length.rounds(method::BASELINE_ROUNDS);
             if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {

@@ -58,7 +58,7 @@ pub struct HourEvidence {
 }
 
 impl HourEvidence {
-    /// The number of the hour of this time.
+    /// The number of the hour that contains this time.
     #[inline]
     pub fn hour_of(at: Wall) -> u32 {
         u32::try_from(at.millis() / MILLIS_AN_HOUR).unwrap_or(u32::MAX)
@@ -131,7 +131,7 @@ impl HourEvidence {
         }
     }
 
-    /// The number of the window of this time. The origin of a connection is counted once per window.
+    /// The number of the window that contains this time. The origin of a connection is counted once per window.
     pub fn window_of(at: Wall) -> u32 {
         u32::try_from(at.millis() / (WINDOW_MINUTES * MILLIS_A_MINUTE)).unwrap_or(u32::MAX)
     }

@@ -369,12 +369,12 @@ impl GraceFleet {
         self.most_owed = self.most_owed.max(owed);
         let most = u64::from(self.largest_quota / 100);
         if owed > most {
-            return Err(format!("{owed} units are owed of {most}"));
+            return Err(format!("{owed} of at most {most} units owed"));
         }
         let spent = self.spent.values().sum::<u32>();
         let most = self.largest_quota + self.largest_quota / 100;
         if spent > most {
-            Err(format!("{spent} units are delivered of {most}"))
+            Err(format!("{spent} of at most {most} units delivered"))
         } else {
             Ok(())
         }

@@ -410,7 +410,7 @@ impl Fleet {
             let held = self.ledger.held(*day);
             if *spent > most || *spent > held + self.forgotten {
                 return Err(format!(
-                    "{spent} units of day {day} were spent of {most}, nodes hold {held}"
+                    "{spent} of at most {most} units of day {day} were spent; nodes hold {held}"
                 ));
             }
         }

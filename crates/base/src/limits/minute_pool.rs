@@ -104,7 +104,8 @@ impl MinutePool {
         let known = self.held.remove(&node).map_or(0, |lease| lease.tokens);
         let elsewhere = self.held();
         let held = elsewhere + i64::from(report.held);
-        // At most the other tokens of the node are returned, so that a return that is applied twice counts once.
+        // At most the known tokens that the node no longer holds are returned, so that a return that is applied twice
+        // counts once.
         let returned = report
             .returned
             .min(known.saturating_sub(report.held).into());

@@ -82,7 +82,7 @@ enum MinuteRules {
     Right,
     /// Bug: a gateway counts the lifetime from the reply.
     CountsFromReply,
-    /// Bug: the report of a call that failed is applied after the next one.
+    /// Bug: the report of a call that failed is applied after the next report.
     AppliesLateReports,
     /// Bug: a gateway keeps the tokens of a lease that has ended.
     KeepsEndedTokens,

@@ -233,8 +233,8 @@ mod tests {
         (0..MONTH + 72).map(round).collect()
     }
 
-    /// Scans each new round as a refresh does. Returns whether a scan found a deep fall, and the degradation that
-    /// opened with the number of rounds at that time.
+    /// Scans each new round as a refresh does. Returns whether a scan found a deep fall. If a degradation opened, also
+    /// returns it and the number of rounds at that time.
     fn scanned(
         rounds: &[ScoreRound],
         history: &IncidentHistory,

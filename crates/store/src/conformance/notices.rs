@@ -237,7 +237,7 @@ pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_ot
     let yesterday = before(1).start();
     assert_eq!(due(store, MailKind::Quota80, yesterday, &[]).await, []);
     store.give_back(dead, 39).await.unwrap();
-    let reason = "the other stopped and returned what it had";
+    let reason = "the other gateway stopped and returned its units";
     assert_eq!(nearly(&[]).await, [], "{reason}");
 }
 

@@ -29,7 +29,7 @@ pub struct ImportOptions {
     /// The actor named in the audit trail.
     pub who: String,
     /// Whether a used store is replaced (restore). Otherwise an export is imported where there is no used store. The
-    /// exported store was closed, so no later grant or change is unknown.
+    /// exported store was closed, so it has no later grants or changes.
     pub restores: bool,
     /// The data directory of the previous server, if it is a different directory. No server may be using it.
     pub previous: Option<PathBuf>,

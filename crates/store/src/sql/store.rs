@@ -108,7 +108,7 @@ impl Store {
         self.file().map_or(0, FileEngine::commits)
     }
 
-    /// Damage of the store that was found while running. An operator has to repair it.
+    /// Damage to the store that was found while running. An operator has to repair it.
     pub fn damage(&self) -> Option<String> {
         self.file()?.damage()
     }
@@ -137,7 +137,7 @@ impl Store {
         database.map_or_else(ExchangeCounts::default, |database| database.ledger.counts())
     }
 
-    /// Waits for a hint that something was changed elsewhere. Hints may be lost. A file gives none.
+    /// Waits for a hint that something was changed elsewhere. Hints may be lost. A file sends none.
     pub async fn changed(&self) {
         match self.database() {
             Some(database) => database.listener().changed().await,

@@ -18,7 +18,7 @@ pub struct SuspectRules {
     pub economy: f64,
     /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
-    /// Number of networks in an hour from which a key counts as shared.
+    /// Minimum number of networks in an hour for a key to count as shared.
     pub networks: u8,
     /// Number of products in user agents in the same hour.
     pub products: u8,
