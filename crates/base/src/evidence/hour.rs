@@ -7,9 +7,9 @@ use crate::clock::Wall;
 
 const MILLIS_A_MINUTE: u64 = 60_000;
 pub(super) const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
-/// Networks that were used within a part of an hour of this length count as concurrent.
+/// Networks that were used within a window of this length count as concurrent.
 const WINDOW_MINUTES: u64 = 10;
-/// The first minute if no model was requested.
+/// The value of the first minute if no model was requested.
 const NEVER: u8 = u8::MAX;
 const VERSION: u8 = 1;
 

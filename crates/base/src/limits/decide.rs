@@ -59,7 +59,7 @@ pub enum AdmissionVerdict {
 /// Whether more units can be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAvailability {
-    /// The ledger is reachable, as far as is known.
+    /// The ledger is not known to be unreachable.
     Reachable,
     /// The ledger is unreachable or cannot write.
     Unreachable {

@@ -1,6 +1,6 @@
 //! Random schedules of gateways and their data directories on one day: outages of the ledger, requests, shutdowns and
-//! kills, restarts with and without the ledger, copied data directories and restored backups, and changes of the quota
-//! and of the number of gateways. All processes together must never owe more than one hundredth of the largest quota,
+//! kills, restarts with and without the ledger, copied data directories and restored backups, and changes to the quota
+//! and to the number of gateways. All processes together must never owe more than one hundredth of the largest quota,
 //! and must never deliver more than one hundredth beyond it.
 //!
 //! The same schedules run against rules with known bugs, and must find each bug.

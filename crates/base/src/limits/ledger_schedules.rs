@@ -1,5 +1,5 @@
 //! Random schedules of several nodes and one ledger over days and months: reports and replies that are lost, repeated,
-//! delayed and reordered, crashes, changes of the quota, midnights and ends of months, and failovers that lose commits,
+//! delayed and reordered, crashes, changes to the quota, midnights and ends of months, and failovers that lose commits,
 //! including commits that opened a day. Nodes return yesterday's unspent units.
 //!
 //! The same schedules run against rules with known bugs, and must find each bug.

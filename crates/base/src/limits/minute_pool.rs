@@ -162,8 +162,8 @@ impl MinutePool {
         self.as_of = self.as_of.max(at);
     }
 
-    /// Changes the limit. The number of used tokens stays the same. After a lower limit, the pool owes at most the held
-    /// tokens.
+    /// Changes the limit. The number of used tokens stays the same. After the limit is lowered, the pool owes at most
+    /// the held tokens.
     fn change_limit(&mut self, limit: u32) {
         let raised = i64::from(limit) - i64::from(self.limit);
         let least = -self.held() * TOKEN;

@@ -1,5 +1,4 @@
-//! The cycle of a series of rounds: a regression on hour of day and day of week, as far as the history shows such
-//! effects.
+//! The cycle of a series of rounds: a regression on hour of day and day of week, if the history shows such effects.
 //!
 //! Effects are measured as deviations from the mean of the week around each round, so a change of level is not mistaken
 //! for an effect.

@@ -104,7 +104,7 @@ pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_pr
         number: 0,
         shares: 1,
     });
-    // The first claims are made before a day is opened, the second ones after.
+    // Shares are claimed before a day is opened, and again afterwards.
     for (node, days) in [(2, 3), (3, 5)] {
         assert_eq!(claimed(store, claim(1, 0)).await, all);
         assert_eq!(claimed(store, claim(node, days)).await, all);

@@ -35,7 +35,7 @@ pub struct ImportOptions {
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,
-    /// Accepts that later revocations, earlier expiries and changes of limits are unknown.
+    /// Accepts that later revocations, earlier expiries and changes to limits are unknown.
     pub accept_lost_revocations: bool,
     /// The tiers with their quotas.
     pub tiers: Vec<Tier>,

@@ -85,7 +85,7 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     let granted = stored.granted.unwrap_or_default().into();
     let owner = stored.owner.as_deref();
     let mut rows = window_rows(tables, report, &day, owner).await?;
-    // The limits in a report are always in force, because this process makes all changes of terms.
+    // The limits in a report are always in force, because this process makes all changes to terms.
     let applied = rows.apply(report, owner, false, granted, stored.node);
     // Units that were granted beyond a closed day must not make its record unreadable.
     let total = applied.granted.min(u32::MAX.into());

@@ -113,7 +113,7 @@ impl Store {
         self.file()?.damage()
     }
 
-    /// Why nothing can be written durably, as far as is known without an attempt: the store file was moved, deleted or
+    /// Why nothing can be written durably, if this is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
     pub fn missing_or_replaced(&self) -> Option<String> {
         self.file()?.missing_or_replaced()
@@ -195,7 +195,7 @@ impl Store {
             .await
     }
 
-    /// Like [`Self::run`], for owners and mail. They have a separate connection, so that changes of keys do not wait
+    /// Like [`Self::run`], for owners and mail. They have a separate connection, so that changes to keys do not wait
     /// for them.
     pub(super) async fn run_for_accounts<T: Send + 'static>(
         &self,

@@ -94,7 +94,7 @@ words! {
         /// The application copies the catalogue together with other applications, which have, or seem to have, the same
         /// owner.
         SeveralAccounts = "several_accounts",
-        /// The application requests a few documents all the time.
+        /// The application requests a few documents continuously.
         InefficientPoller = "inefficient_poller",
     }
 }
@@ -110,7 +110,7 @@ words! {
         Together = "together",
         /// Requests come from many networks and products in an hour.
         ManyOrigins = "many_origins",
-        /// The application requests the same documents all the time.
+        /// The application requests the same documents continuously.
         Repeats = "repeats",
     }
 }

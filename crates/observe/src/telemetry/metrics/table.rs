@@ -121,7 +121,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_disk_mirror_failures_total", kind: MetricKind::Counter, labels: &[], meaning: "Failed writes and removals in the disk mirror." },
     MetricRow { name: "scoregate_limited_total", kind: MetricKind::Counter, labels: &["rule", "tier"], meaning: "Requests refused by a rate limit or quota." },
     MetricRow { name: "scoregate_quota_units_total", kind: MetricKind::Counter, labels: &["use"], meaning: "Units of daily quotas: leased, delivered, returned, lost." },
-    MetricRow { name: "scoregate_store_changes_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since the last read of changes of applications and keys from the shared store; 0 without a shared store." },
+    MetricRow { name: "scoregate_store_changes_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since changes to applications and keys were last read from the shared store; 0 without a shared store." },
     MetricRow { name: "scoregate_store_clock_offset_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Difference between the shared store's clock, which the gateway uses, and this machine's clock." },
     MetricRow { name: "scoregate_store_local_copy", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the gateway serves from the local copy of the keys because the shared store was unreachable at startup, else 0." },
     MetricRow { name: "scoregate_store_local_copy_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Age of the local copy of the keys on disk; 0 without a shared store." },
