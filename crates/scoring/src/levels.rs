@@ -178,7 +178,7 @@ impl ScoreLevels {
     }
 
     /// The newest rounds of the level that a change is compared with: the previous level or the held level, whichever
-    /// differs less. This way, the end of a rise is not a fall. `None` for a fall before any level was held.
+    /// differs less, so that the end of a rise does not count as a fall. `None` for a fall before any level was held.
     fn reference(&self, change: &LevelChange) -> Option<Range<usize>> {
         let is_fall = change.direction == ShiftDirection::Down;
         let before = self.before(change.before, change.at);

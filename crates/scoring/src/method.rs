@@ -162,7 +162,8 @@ pub(super) const ALERT_ALPHA: f64 = 0.001;
 pub(super) const ALERT_MINIMUM: f64 = 2.0;
 /// Minimum loss in points for an alert to be critical.
 pub(super) const ALERT_CRITICAL: f64 = 8.0;
-/// Maximum hours between the falls of several models for them to count as simultaneous. One round always counts.
+/// Maximum number of hours between the falls of several models for them to count as simultaneous. One round always
+/// counts.
 pub(super) const ALERT_TOGETHER_HOURS: u64 = 6;
 
 /// Corrected p-value below which a model is listed as degrading. Errors in a list matter less than errors in alerts.

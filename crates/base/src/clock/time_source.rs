@@ -180,8 +180,8 @@ impl Clock {
         Some(if difference < 0 { -size } else { size })
     }
 
-    /// Sets the listener for steps of the wall clock, which replaces the previous listener. It is called by the thread
-    /// that first reads the clock after a step, so it must not block.
+    /// Sets the listener for steps of the wall clock, replacing the previous listener. It is called by the thread that
+    /// first reads the clock after a step, so it must not block.
     pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
         self.steps.report_to(Arc::new(listener));
     }

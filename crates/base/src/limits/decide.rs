@@ -71,7 +71,7 @@ pub enum LeaseAvailability {
 }
 
 impl AccountBalance {
-    /// A new balance. Of earlier use, only the units granted for `day` are known.
+    /// A new balance, based only on the units already granted for `day`.
     pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
         Self {
             minute: TokenBucket::default(),

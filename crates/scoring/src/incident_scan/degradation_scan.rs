@@ -1,8 +1,8 @@
 //! Scans the complete rounds of one model for degradations, oldest first. There are two thresholds: one opens a
 //! degradation, and the other resolves it.
 //!
-//! A degradation opens with a deep fall of the level, as detected by `levels`. Recorded degradations are not changed
-//! afterwards. A scan continues with those that are still open.
+//! A degradation opens with a deep fall in the level, as detected by `levels`. Recorded degradations are not changed
+//! afterwards. A scan continues with degradations that are still open.
 
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
 use crate::figures::Severity;

@@ -37,7 +37,7 @@ pub(crate) struct Cycle {
 struct ClassEffects([(f64, f64); DAY]);
 
 impl CycleShape {
-    /// Determines which effects these rounds show: the variance of such an effect far exceeds the variance of the
+    /// Determines which effects these rounds show. An effect is shown if its variance far exceeds the variance of the
     /// remaining deviations.
     pub(crate) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let length = hours(length);

@@ -51,7 +51,7 @@ pub(crate) async fn application_in(
     (owner, id)
 }
 
-/// The recipients and message ids of the queued emails. The emails are removed as if they were sent.
+/// The recipients and message ids of the queued emails. The emails are removed as if they had been sent.
 async fn mails(store: &Store) -> Vec<[String; 2]> {
     let sent = sent(store, MailLane::Mail).await.into_iter();
     sent.map(|mail| [mail.recipient, mail.message_id]).collect()

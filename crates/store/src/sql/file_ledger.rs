@@ -29,7 +29,7 @@ SELECT scope, kind, starts, ends, granted FROM ledger_windows WHERE scope IN ($1
 const WRITE_WINDOW: &str = "
 INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = excluded.granted";
-/// The units of a window before its first report. A day that was closed after a restore has no real number and is left
+/// The units of a window before its first report. A day that was closed after a restore has no actual total and is left
 /// out.
 const SUM_OF_DAYS: &str = "
 SELECT coalesce(sum(granted), 0) AS granted FROM ledger_days

@@ -172,7 +172,7 @@ pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
     report(application, 1, NodeTotals::default(), units)
 }
 
-/// The same exchange about another day, with another current day of the gateway's clock.
+/// The same exchange, but about another day and with another current day on the gateway's clock.
 pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
     let mut exchange = exchange;
     exchange.today = today;
