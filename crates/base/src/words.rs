@@ -4,7 +4,7 @@
 pub use serde;
 
 /// Declares an enum with a word for each variant, and the name of the function that returns the word. `ALL` has the
-/// order of the variants. In JSON, a variant is its word.
+/// order of the variants. In JSON, a variant is written as its word.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $name:ident: $word:ident {

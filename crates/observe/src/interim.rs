@@ -1,4 +1,4 @@
-//! A limit on interim (1xx) responses, of which a host may send any number before its response.
+//! A limit on interim (1xx) responses, of which a host may send any number before the final response.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

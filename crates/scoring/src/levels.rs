@@ -178,7 +178,7 @@ impl ScoreLevels {
     }
 
     /// The newest rounds of the level that a change is compared with: the previous level or the held level, whichever
-    /// differs less. This way, the end of a rise is not a fall. `None` for a fall before any level was held.
+    /// differs less, so that the end of a rise does not count as a fall. `None` for a fall before any level was held.
     fn reference(&self, change: &LevelChange) -> Option<Range<usize>> {
         let is_fall = change.direction == ShiftDirection::Down;
         let before = self.before(change.before, change.at);
@@ -240,7 +240,7 @@ impl ScoreLevels {
             if is_found {
                 self.deepen(at);
             }
-            // After so many rounds without a change, the rounds since then belong to the level.
+            // After `BASELINE_ROUNDS` rounds without a change, the rounds since then belong to the level.
             let is_old = at - fall.from.min(rise.from).min(at)
                 >= self.length.rounds(method::BASELINE_ROUNDS);
             if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {

@@ -13,8 +13,8 @@
 //!
 //! The 95 % intervals cover the long-run level of a model. With a month of history, they contained it for 93 to 100 %
 //! of 160 scores per row, for correlations up to 0.95. If the noise had tripled in the last three daily rounds, they
-//! contained it for only 61 % (91 % for `7d`). For models with 3 to 6 rounds that were noisier than their peers, it was
-//! 80 to 90 % of 40 scores. The benchmark `coverage` prints the table.
+//! contained it for only 61 % (91 % for `7d`). For models with 3 to 6 rounds that were noisier than their peers, the
+//! figure was 80 to 90 % of 40 scores. The benchmark `coverage` prints the table.
 //!
 //! `statistics` and `student` do the arithmetic. The constants of the simulator are not part of the method.
 
@@ -92,8 +92,8 @@ pub(super) const NOISE_LIMIT: f64 = 3.0;
 /// Degrees of freedom of a noise estimate: the minimum, from two rounds, and the maximum.
 pub(super) const NOISE_FREEDOM_LEAST: f64 = 1.0;
 pub(super) const NOISE_FREEDOM_MOST: f64 = 100.0;
-/// Degrees of freedom of the peers' noise for a model that has no noise estimate. There are few, because the noise of
-/// models differs by factors. They decrease to zero…
+/// Degrees of freedom of the peers' noise for a model that has no noise estimate. There are few, because the noise
+/// differs greatly between models. They decrease to zero…
 pub(super) const PEERS_FREEDOM: f64 = 2.0;
 /// …for a model with this many of its own, which needs no peers.
 pub(super) const PEERS_FREEDOM_ENDS: f64 = 20.0;
@@ -160,9 +160,10 @@ pub(super) const BASELINE_HOURS: u64 = 7 * 24;
 pub(super) const ALERT_ALPHA: f64 = 0.001;
 /// Minimum loss in points for an alert.
 pub(super) const ALERT_MINIMUM: f64 = 2.0;
-/// Loss in points from which an alert is critical.
+/// Minimum loss in points for an alert to be critical.
 pub(super) const ALERT_CRITICAL: f64 = 8.0;
-/// Maximum hours between the falls of several models for them to count as simultaneous. One round always counts.
+/// Maximum number of hours between the falls of several models for them to count as simultaneous. One round always
+/// counts.
 pub(super) const ALERT_TOGETHER_HOURS: u64 = 6;
 
 /// Corrected p-value below which a model is listed as degrading. Errors in a list matter less than errors in alerts.
@@ -185,7 +186,7 @@ pub(super) const INCIDENT_REACH: RoundCount = RoundCount {
 pub(super) const INCIDENT_OPENS: f64 = 5.0;
 /// Points below the baseline at which an incident is resolved: half of the above, to avoid flapping.
 pub(super) const INCIDENT_RESOLVES: f64 = 2.5;
-/// Points below the baseline from which an incident is critical.
+/// Minimum number of points below the baseline for an incident to be critical.
 pub(super) const INCIDENT_CRITICAL: f64 = 10.0;
 /// Hours after which an ongoing incident is resolved, because the new level has become normal.
 pub(super) const INCIDENT_LONGEST_HOURS: u64 = 7 * 24;

@@ -194,7 +194,7 @@ impl ModelState {
         self.model.id().as_str()
     }
 
-    /// When the score of a period was last updated. If there is no score, when the model was.
+    /// When the score of a period was last updated. If there is no score, when the model was last updated.
     pub(super) fn last_updated(&self, period: Period) -> Wall {
         self.over(period)
             .reading

@@ -55,9 +55,9 @@ impl SuitePresence {
 
     /// The length of a round for a score with these suite weights, based on the newest week with scores.
     ///
-    /// This is the shortest length with which three quarters of the rounds that have any suite of the score have all of
-    /// them. If there is none, it is the length with the largest share. The length is at least the usual distance
-    /// between complete rounds.
+    /// This is the shortest length for which, of the rounds with any suite of the score, three quarters have all
+    /// suites. If there is no such length, it is the length with the largest share. The length is at least the usual
+    /// distance between complete rounds.
     pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {
         let fed = weights.iter().zip(0..).filter(|(weight, _)| **weight > 0.0);
         let score: SuiteSet = fed.fold(0, |set, (_, index)| set | 1 << index);

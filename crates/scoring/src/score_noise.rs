@@ -1,8 +1,7 @@
 //! The uncertainty of a model's scores, determined from the noise of its rounds in the last month.
 //!
 //! A score over a period is a mean of rounds, so its variance is that of a mean of the same number of rounds. A suite
-//! whose marks have all been 0, or all been 1, shows no noise. Its contribution is that of a share of this number of
-//! trials.
+//! whose marks have all been 0, or all been 1, shows no noise. Its contribution is estimated from its number of trials.
 
 use super::hour::{Hour, HourRange};
 use super::levels::ScoreLevels;

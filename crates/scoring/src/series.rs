@@ -143,7 +143,7 @@ impl ScoreSeries {
                 .is_multiple_of(DAY)
                 .then(|| usize::try_from(hours / DAY).ok())?
         };
-        // Most ranges end with the window, or whole days before it. The sums of these days are computed only once.
+        // Most ranges end when the window ends, or whole days earlier. The sums of these days are computed only once.
         let ago = |hour: Hour| {
             self.window
                 .to

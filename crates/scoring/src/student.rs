@@ -42,7 +42,8 @@ pub fn t_quantile(tail: f64, df: f64) -> f64 {
     quantile(tail, df)
 }
 
-/// Quantiles for one tail probability. They are cached, because most scores have one of a few degrees of freedom.
+/// Quantiles for one tail probability. They are cached, because most scores share a few values of the degrees of
+/// freedom.
 #[derive(Clone, Debug)]
 pub(super) struct TailQuantiles {
     tail: f64,

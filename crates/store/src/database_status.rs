@@ -43,7 +43,7 @@ pub struct DatabaseStatus {
     pub tables: Vec<TableRows>,
 }
 
-/// Exchanges of the ledger with a database since the start.
+/// Exchanges of the ledger with a database since startup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeCounts {
     /// Committed transactions.

@@ -157,7 +157,7 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// Returns a share under which no units are owed.
+    /// Returns a share on which no units are owed.
     fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }

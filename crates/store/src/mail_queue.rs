@@ -169,7 +169,7 @@ pub struct MailAttempt {
 /// The next state of an email after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailOutcome {
-    /// The email is removed: it was sent, or will never be.
+    /// The email is removed: it was sent, or will never be sent.
     Remove,
     /// The email is sent again later.
     Retry {

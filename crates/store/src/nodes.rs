@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(
             oldest(130),
             [false, true, false],
-            "the first one was killed"
+            "the first node was killed"
         );
         assert_eq!(oldest(150), [false; 3]);
     }

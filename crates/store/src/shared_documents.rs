@@ -39,7 +39,7 @@ pub struct PublishedDocument {
     /// The number of the claim that published the content.
     pub number: u64,
     /// When the request that last confirmed the document was sent, according to the engine's clock. The actual time may
-    /// be later, never earlier.
+    /// be later, but never earlier.
     pub confirmed: Wall,
     /// When the document is due for a refresh.
     pub due: Wall,

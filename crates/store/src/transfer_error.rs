@@ -27,13 +27,13 @@ pub enum TransferError {
     Newer(i32),
     /// A restore would lose changes that live gateways make during the restore.
     #[error(
-        "{0} gateways reported within the last half minute; stop all gateways, and wait for half a minute after a kill"
+        "{0} gateways reported within the last half minute; stop all gateways, and wait half a minute after killing one"
     )]
     LiveGateways(u64),
     /// Changes since the backup are unknown.
     #[error(
         "revocations, earlier expiries and tier changes {} are lost. Accept the loss with --accept-lost-revocations, and \
-         repeat those that you know; the current UTC day is then closed, unless --reopen-day is given", since(*after)
+         repeat the changes that you know of; the current UTC day is then closed, unless --reopen-day is given", since(*after)
     )]
     LostRevocations {
         /// The last change in the backup.

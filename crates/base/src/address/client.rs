@@ -1,6 +1,6 @@
 //! The client's address behind trusted proxies.
 //!
-//! The header is read from the end, and only the part that trusted proxies wrote.
+//! Only the part of the header that trusted proxies wrote is read, starting from the end.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -10,7 +10,7 @@ use ipnet::{IpNet, Ipv4Net};
 /// Length of the prefix of IPv4-mapped IPv6 addresses.
 const MAPPED_BITS: u8 = 96;
 
-/// One network. A single address is a network of one.
+/// One network. A single address is a network with one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 

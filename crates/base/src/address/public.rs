@@ -11,8 +11,8 @@ const NOT_PUBLIC: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254
                           192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 \
                           2001:db8::/32 2002::/16 3fff::/20";
 
-/// Whether an address is public. Of IPv6, only global unicast addresses are public, so mapped addresses and NAT64
-/// addresses are not.
+/// Whether an address is public. Among IPv6 addresses, only global unicast addresses are public, so mapped addresses
+/// and NAT64 addresses are not.
 pub fn is_public(address: IpAddr) -> bool {
     let is_global = match address {
         IpAddr::V4(_) => true,

@@ -17,13 +17,13 @@ use parking_lot::Mutex;
 use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
 
-/// Minimum difference of a step. A smaller difference is an ordinary correction and is followed immediately.
+/// Minimum size of a step. A smaller change is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;
 
 /// Time for which the clock must stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
-/// A value for "no offset", so that every reading is decided. No real offset is near this value.
+/// Stands for "no offset", so that `decide` handles every reading. No real offset is near this value.
 const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.
@@ -430,7 +430,7 @@ mod tests {
                     shown_for += 1;
                     let apart = offset(applies, machine.boot) - offset(machine.unset(), machine.boot);
                     let now = i64::try_from(apart / 1_000_000_000).unwrap();
-                    prop_assert!(now == off || now == applied, "{now} is neither shown nor follows");
+                    prop_assert!(now == off || now == applied, "{now} is neither shown nor in force");
                     if now > applied + 60 {
                         prop_assert!(shown_for >= 60, "{now} applies after {shown_for} s");
                     }

@@ -14,7 +14,8 @@ use super::instants::{Mono, Now, Wall};
 use super::steps::ClockEvent;
 use super::steps::SharedTimeline;
 
-/// Nanoseconds of one of the machine's clocks. A plain number is cheap, and each request reads several clocks.
+/// The time of one of the machine's clocks, in nanoseconds. A plain number is cheap, and each request reads several
+/// clocks.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one place where time enters"
@@ -41,7 +42,7 @@ pub struct Clock {
 
 #[derive(Clone, Debug)]
 pub(super) enum ClockSource {
-    /// The machine's clocks, and the monotonic clock's value at the start.
+    /// The machine's clocks, and the monotonic clock's value at startup.
     System {
         started: u64,
     },
@@ -63,7 +64,7 @@ const READINGS: usize = 5;
 
 /// Maximum duration of a reading of a reference clock. A longer reading is too uncertain.
 const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
-/// Minimum change of the difference from a reference clock that is followed.
+/// A smaller change of the difference from a reference clock is ignored.
 const REFERENCE_JITTER: Duration = Duration::from_millis(5);
 
 impl ClockSource {
@@ -179,8 +180,8 @@ impl Clock {
         Some(if difference < 0 { -size } else { size })
     }
 
-    /// Sets the listener for steps of the wall clock, which replaces the previous listener. It is called by the thread
-    /// that first reads the clock after a step, so it must not block.
+    /// Sets the listener for steps of the wall clock, replacing the previous listener. It is called by the thread that
+    /// first reads the clock after a step, so it must not block.
     pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
         self.steps.report_to(Arc::new(listener));
     }

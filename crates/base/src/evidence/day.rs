@@ -10,7 +10,7 @@ const HOURS: usize = 24;
 const VERSION: u8 = 1;
 /// The numbers of networks and agents that four bits can represent. Other numbers are rounded down.
 const LEVELS: [u8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// The first minute of an hour in which no model was requested.
+/// The value of the first minute of an hour in which no model was requested.
 const NEVER: u8 = u8::MAX;
 
 /// An hour of a day.
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(
             (day.models, day.is_compact()),
             (90, true),
-            "a late hour may be a part only"
+            "a late hour may be only a part"
         );
         for cut in 0..bytes.len() {
             assert_eq!(DayEvidence::decode(&bytes[..cut]), Err(BadEvidence));

@@ -7,9 +7,9 @@ use crate::clock::Wall;
 
 const MILLIS_A_MINUTE: u64 = 60_000;
 pub(super) const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
-/// Networks that were used within a part of an hour of this length count as concurrent.
+/// Networks that were used within a window of this length count as concurrent.
 const WINDOW_MINUTES: u64 = 10;
-/// The first minute if no model was requested.
+/// The value of the first minute if no model was requested.
 const NEVER: u8 = u8::MAX;
 const VERSION: u8 = 1;
 
@@ -58,7 +58,7 @@ pub struct HourEvidence {
 }
 
 impl HourEvidence {
-    /// The number of the hour of this time.
+    /// The number of the hour that contains this time.
     #[inline]
     pub fn hour_of(at: Wall) -> u32 {
         u32::try_from(at.millis() / MILLIS_AN_HOUR).unwrap_or(u32::MAX)
@@ -131,7 +131,7 @@ impl HourEvidence {
         }
     }
 
-    /// The number of the window of this time. The origin of a connection is counted once per window.
+    /// The number of the window that contains this time. The origin of a connection is counted once per window.
     pub fn window_of(at: Wall) -> u32 {
         u32::try_from(at.millis() / (WINDOW_MINUTES * MILLIS_A_MINUTE)).unwrap_or(u32::MAX)
     }

@@ -1,7 +1,7 @@
 //! The format of keys: `<prefix>_<30 base62 characters of randomness><6 base62 characters of CRC32>`.
 //!
-//! With the checksum, typing errors and random guesses are refused before any lookup. 30 characters of base62 are 178
-//! bits. This module does not decide whether a key is known.
+//! With the checksum, mistyped and guessed keys are refused before any lookup. 30 characters of base62 are 178 bits.
+//! This module does not decide whether a key is known.
 
 #![expect(
     clippy::indexing_slicing,

@@ -128,7 +128,7 @@ fn read_id(prefix: &str, text: &str) -> Option<u64> {
     })
 }
 
-/// The value of a digit of [`BASE62`]. It is computed, not searched, because a million ids may be read at a start.
+/// The value of a digit of [`BASE62`]. It is computed, not searched, because a million ids may be read at startup.
 const fn value(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),

@@ -12,7 +12,7 @@ pub enum BadWebsite {
     TooLong,
     /// The URL contains a character that is not allowed in URLs.
     #[error(
-        "must be ASCII without spaces, quotes, brackets and backslashes; encode them as %20, %22 and so on"
+        "must be ASCII without spaces, quotes, brackets or backslashes; encode them as %20, %22 and so on"
     )]
     Characters,
     /// The scheme is not http or https.

@@ -59,7 +59,7 @@ pub enum AdmissionVerdict {
 /// Whether more units can be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAvailability {
-    /// The ledger is reachable, as far as is known.
+    /// The ledger is not known to be unreachable.
     Reachable,
     /// The ledger is unreachable or cannot write.
     Unreachable {
@@ -71,7 +71,7 @@ pub enum LeaseAvailability {
 }
 
 impl AccountBalance {
-    /// A new balance. Of earlier use, only the units granted for `day` are known.
+    /// A new balance, based only on the units already granted for `day`.
     pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
         Self {
             minute: TokenBucket::default(),

@@ -1,6 +1,6 @@
 //! Random schedules of gateways and their data directories on one day: outages of the ledger, requests, shutdowns and
-//! kills, restarts with and without the ledger, copied data directories and restored backups, and changes of the quota
-//! and of the number of gateways. All processes together must never owe more than one hundredth of the largest quota,
+//! kills, restarts with and without the ledger, copied data directories and restored backups, and changes to the quota
+//! and to the number of gateways. All processes together must never owe more than one hundredth of the largest quota,
 //! and must never deliver more than one hundredth beyond it.
 //!
 //! The same schedules run against rules with known bugs, and must find each bug.
@@ -369,12 +369,12 @@ impl GraceFleet {
         self.most_owed = self.most_owed.max(owed);
         let most = u64::from(self.largest_quota / 100);
         if owed > most {
-            return Err(format!("{owed} units are owed of {most}"));
+            return Err(format!("{owed} of at most {most} units owed"));
         }
         let spent = self.spent.values().sum::<u32>();
         let most = self.largest_quota + self.largest_quota / 100;
         if spent > most {
-            Err(format!("{spent} units are delivered of {most}"))
+            Err(format!("{spent} of at most {most} units delivered"))
         } else {
             Ok(())
         }

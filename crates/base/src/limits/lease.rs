@@ -33,7 +33,7 @@ pub struct DayBalance {
     returned: u32,
     spent: u32,
     held: u32,
-    /// The total that is durably recorded as granted. Units in use never exceed this total without a lease.
+    /// The total that is durably recorded as granted. Without a lease, units in use never exceed this total.
     reserved: u32,
     /// Units granted by the ledger to other nodes and earlier processes. Together with leased units, they never exceed
     /// a quota.
@@ -41,7 +41,7 @@ pub struct DayBalance {
 }
 
 impl DayBalance {
-    /// The balance at the start. Nothing is leased, and earlier processes or other nodes have `granted` units.
+    /// The initial balance. Nothing is leased, and earlier processes or other nodes have `granted` units.
     pub fn opened(day: Day, granted: u64) -> Self {
         Self {
             day,
@@ -160,8 +160,8 @@ impl DayBalance {
             .min(self.unleased(quota))
     }
 
-    /// Whether to lease more units now. This is the case at half a lease, so that requests do not have to wait. Small
-    /// quotas, whose lease is always a single unit, lease on demand.
+    /// Whether to lease more units now. This is the case at half a lease, so that requests do not have to wait. Under a
+    /// small quota, whose lease is always a single unit, units are leased on demand.
     pub fn runs_low(self, quota: u32) -> bool {
         let is_low = self.idle() == 0 || self.unspent() <= self.one_lease(quota) / 2;
         largest_lease(quota) > 1 && is_low && self.units_to_lease(quota) > 0

@@ -13,8 +13,7 @@ pub(super) enum LedgerRules {
     Totals,
     /// Bug: requests and replies carry numbers of units instead of totals.
     Increments,
-    /// Bug: the ledger decides on the rows as they were when the report was sent, like a statement that waited for a
-    /// lock.
+    /// Bug: the ledger uses the rows as they were when the report was sent, like a statement that waited for a lock.
     OldSnapshot,
     /// Bug: the ledger takes back the units of a node that was silent for a long time.
     Reclaim,

@@ -1,5 +1,5 @@
 //! Random schedules of several nodes and one ledger over days and months: reports and replies that are lost, repeated,
-//! delayed and reordered, crashes, changes of the quota, midnights and ends of months, and failovers that lose commits,
+//! delayed and reordered, crashes, changes to the quota, midnights and ends of months, and failovers that lose commits,
 //! including commits that opened a day. Nodes return yesterday's unspent units.
 //!
 //! The same schedules run against rules with known bugs, and must find each bug.
@@ -410,7 +410,7 @@ impl Fleet {
             let held = self.ledger.held(*day);
             if *spent > most || *spent > held + self.forgotten {
                 return Err(format!(
-                    "{spent} units of day {day} were spent of {most}, nodes hold {held}"
+                    "{spent} of at most {most} units of day {day} were spent; nodes hold {held}"
                 ));
             }
         }

@@ -186,7 +186,7 @@ impl MinuteLease {
         self.own_part = None;
         self.held = left.saturating_add(grant.tokens);
         self.leased = report.held.saturating_add(grant.tokens);
-        // The lifetime is counted from the report, not from the reply, so that the lease ends here before it ends in
+        // The lifetime is measured from the report, not from the reply, so that the lease ends here before it ends in
         // the ledger.
         self.ends_at = asked.plus(LIFETIME);
         self.renew_at = asked.plus(RENEW_AFTER);
@@ -271,7 +271,7 @@ impl MinuteLease {
         }
     }
 
-    /// Time until the next token, as far as is known.
+    /// Estimated time until the next token.
     fn until_token(&self, limit: u32, now: Mono) -> Duration {
         match self.own_part {
             Some(own) => own.level(now).token_in,

@@ -104,7 +104,8 @@ impl MinutePool {
         let known = self.held.remove(&node).map_or(0, |lease| lease.tokens);
         let elsewhere = self.held();
         let held = elsewhere + i64::from(report.held);
-        // At most the other tokens of the node are returned, so that a return that is applied twice counts once.
+        // At most the known tokens that the node no longer holds are returned, so that a return that is applied twice
+        // counts once.
         let returned = report
             .returned
             .min(known.saturating_sub(report.held).into());
@@ -161,8 +162,8 @@ impl MinutePool {
         self.as_of = self.as_of.max(at);
     }
 
-    /// Changes the limit. The number of used tokens stays the same. After a lower limit, the pool owes at most the held
-    /// tokens.
+    /// Changes the limit. The number of used tokens stays the same. After the limit is lowered, the pool owes at most
+    /// the held tokens.
     fn change_limit(&mut self, limit: u32) {
         let raised = i64::from(limit) - i64::from(self.limit);
         let least = -self.held() * TOKEN;

@@ -80,9 +80,9 @@ fn step_alone() -> impl Strategy<Value = MinuteStep> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MinuteRules {
     Right,
-    /// Bug: a gateway counts the lifetime from the reply.
+    /// Bug: a gateway measures the lifetime from the reply.
     CountsFromReply,
-    /// Bug: the report of a call that failed is applied after the next one.
+    /// Bug: the report of a call that failed is applied after the next report.
     AppliesLateReports,
     /// Bug: a gateway keeps the tokens of a lease that has ended.
     KeepsEndedTokens,

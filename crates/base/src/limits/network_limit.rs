@@ -98,7 +98,7 @@ impl NetworkLimit {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. A bucket above it is reduced at its next token.
+    /// Changes the limit. A bucket above the new limit is reduced when the next token is taken.
     pub fn set_limit(&self, limit: u32) {
         // The setting is read independently of other values, so no ordering is needed.
         self.limit.store(limit, Ordering::Relaxed);

@@ -1,6 +1,5 @@
 //! Random schedules of everything that can happen to an application's day in one process: requests, late lease replies,
-//! crashes, restarts, midnights, clock steps, changes of tier, and an unreachable ledger. Each step is followed by
-//! checks.
+//! crashes, restarts, midnights, clock steps, tier changes, and an unreachable ledger. Each step is followed by checks.
 //!
 //! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 

@@ -120,7 +120,7 @@ impl LimitSetting {
             Self::Day => "Requests per day; `none` for the tier's quota",
             Self::Month => "Requests per month; `none` for the tier's quota, if it has one",
             Self::MonthAnchor => {
-                "Day on which the months of the application begin, 1 to 31; `none` for the tier's"
+                "Day on which the months of the application begin, 1 to 31; `none` for the tier's day"
             }
             Self::OwnerDay => {
                 "Requests of all applications of the account per day; `none` for the tier's quota, if it has one"

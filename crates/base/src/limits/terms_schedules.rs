@@ -202,7 +202,7 @@ impl TermsFleet {
             let is_allowed = !is_settled || self.spent <= u64::from(current.quota);
             return is_allowed
                 .then_some(())
-                .ok_or_else(|| format!("{} units were spent of {}", self.spent, current.quota));
+                .ok_or_else(|| format!("{} of {} units were spent", self.spent, current.quota));
         }
         if node.call.is_none() {
             node.balance = node.balance.without_excess(node.known.quota);

@@ -26,7 +26,7 @@ fn free_tier_leases_single_units_and_larger_tiers_double() {
     assert_eq!([0, 1, 5].map(|used| wish(10, 0, used)), [1, 1, 1]);
     let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 100, 5_000].map(|used| wish(10_000, 0, used));
     assert_eq!(doubled, [1, 1, 2, 4, 8, 16, 32, 64, 100, 100]);
-    assert_eq!(wish(10_000, 9_800, 100), 25, "a quarter of what is left");
+    assert_eq!(wish(10_000, 9_800, 100), 25, "a quarter of the rest");
     assert_eq!(
         [9_999, 10_000].map(|elsewhere| wish(10_000, elsewhere, 0)),
         [1, 0]
@@ -206,7 +206,7 @@ fn grace_is_reserved_owed_until_leased_and_within_the_quota() {
     assert_eq!(
         back.hold_on_grace(200, 2),
         None,
-        "what was leased since is not part of the reserve"
+        "units leased since then are not part of the reserve"
     );
     assert_eq!(back.to_reserve(2), (5, 1));
 }

@@ -381,7 +381,7 @@ fn without_a_token_and_the_ledger_the_wait_is_for_the_next_token_of_the_part() {
     assert_eq!(
         decided,
         AdmissionVerdict::NoUnits,
-        "its part is no whole token"
+        "its part is not a whole token"
     );
 }
 

@@ -1,6 +1,5 @@
-//! The balance of a window of several days in one process, as far as this process knows it. Units granted to others
-//! count as used. The process's own units are those of its day, because a unit that is leased for the day already
-//! counts in all windows.
+//! The balance of a window of several days, as known to one process. Units granted to others count as used. The
+//! process's own units are those of its day, because a unit that is leased for the day already counts in all windows.
 //!
 //! The code is pure.
 

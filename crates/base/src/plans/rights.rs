@@ -120,7 +120,7 @@ impl Rights {
         Self(row)
     }
 
-    /// These rights with only these periods. `None` if they include other periods, or if no period is left.
+    /// These rights with only these periods. `None` if the rights do not include all of them, or if no period is left.
     pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
         let is_narrower = periods.0 & !self.0.periods.0 == 0 && periods != PeriodSet(0);
         is_narrower.then(|| Self::of(RightsRow { periods, ..*self.0 }))
@@ -177,7 +177,7 @@ impl Rights {
         self.0.endpoints >> route.index() & 1 == 1
     }
 
-    /// The periods that the tier may request of an endpoint.
+    /// The periods that the tier may request for an endpoint.
     pub fn periods_of(self, route: Route) -> PeriodSet {
         let depths = DEEP
             .iter()

@@ -20,7 +20,7 @@ pub const ENVELOPE: &[ItemField] = &[
     field(
         "generated_at",
         Instant,
-        "When the data was generated, as its source states it. It changes only when the data does.",
+        "When the data was generated, according to its source. It changes only when the data does.",
     ),
     field(
         "license",

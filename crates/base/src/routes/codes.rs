@@ -7,7 +7,7 @@ use http::StatusCode;
 
 /// An error code that clients may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each has a row below that says it")]
+#[expect(missing_docs, reason = "each has a row below that describes it")]
 pub enum ErrorCode {
     BadRequest,
     InvalidModelId,
@@ -110,7 +110,7 @@ pub static CODES: [CodeRow; 23] = [
         remedy: "Send fewer or shorter headers; cookies are not used." },
     CodeRow { code: ErrorCode::InternalError, status: StatusCode::INTERNAL_SERVER_ERROR, word: "internal_error", title: "Internal error",
         condition: "The gateway failed. The error was logged.",
-        remedy: "Try again; report the request id if it persists." },
+        remedy: "Try again; if the error persists, report the request id." },
     CodeRow { code: ErrorCode::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Invalid response from the data source",
         condition: "The data source sent an invalid response, and no stored document is left.",
         remedy: "Try again later." },

@@ -56,7 +56,7 @@ impl EndpointTable {
 }
 
 impl Endpoint {
-    /// Matches a path below the base with this endpoint.
+    /// Matches a path below the base against this endpoint.
     fn matched<'p>(&'static self, below_base: &'p str) -> Option<RouteMatch<'p>> {
         let mut raw_id = None;
         let mut parts = below_base.split('/');

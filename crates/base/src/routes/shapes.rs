@@ -378,8 +378,8 @@ pub const DEGRADATION: &[ItemField] = &[
     field(
         "direction",
         Words(TREND),
-        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen recently, `up` is \
-         recovering, `stable` remains at the lower level.",
+        "Direction of the newest change of level, while it is active as in `/drift/:id`. `down`: the score fell \
+         recently; `up`: it is recovering; `stable`: it remains at the lower level.",
     ),
     field("magnitude", Number, "Points lost in the drop."),
     field("previousScore", Number, "Score before the drop."),

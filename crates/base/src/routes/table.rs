@@ -27,7 +27,7 @@ pub const API_VERSION: &str = "1.0.0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(
     missing_docs,
-    reason = "each is a row of the table below, which says it"
+    reason = "each is described by its row in the table below"
 )]
 pub enum Route {
     Models,

@@ -22,7 +22,7 @@ pub(super) type FormatLine = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
 
 enum WriterItem {
     Line(FormatLine),
-    /// A request to signal that everything queued before this item is written.
+    /// A request to signal that everything queued before this item has been written.
     Flush(SyncSender<()>),
 }
 
@@ -47,8 +47,8 @@ impl LostLines {
             return counter.increment(lines);
         }
         let mut before = self.before.lock();
-        // This is checked again under the lock, because the counter may have been attached in the meantime and has
-        // taken the earlier losses.
+        // This is checked again under the lock, because the counter may have been attached and taken the earlier losses
+        // in the meantime.
         match self.counter.get() {
             Some(counter) => counter.increment(lines),
             None => *before += lines,
@@ -189,7 +189,7 @@ mod tests {
         }
         assert!(
             !writer.finish(Duration::from_mins(1)),
-            "a full queue is not waited for"
+            "nothing waits for a full queue"
         );
         let registry = MetricsRegistry::default();
         // Any counter can be used. Losses before and after it is attached are counted.

@@ -44,7 +44,7 @@ metric_label! {
     }
 }
 
-/// The log after the start.
+/// The log after startup.
 struct StartedLog {
     /// The handle that changes the level at run time.
     filter: reload::Handle<Targets, Registry>,
@@ -148,7 +148,7 @@ pub fn finish(timeout: Duration) {
     }
 }
 
-/// Registers the counters of lost lines. The counter of the event log includes all losses since the start.
+/// Registers the counters of lost lines. The counter of the event log includes all losses since startup.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
     if let Some(StartedLog { writer, .. }) = STARTED.get()

@@ -65,7 +65,7 @@ impl ProcessMetrics {
 pub(super) fn cpu(meaning: &str) -> String {
     #[expect(
         clippy::disallowed_methods,
-        reason = "work that was done, and no time of day"
+        reason = "a measure of work, not a time of day"
     )]
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = spent.tv_sec;

@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_key_that_becomes_frequent_late_gets_an_entry_at_once() {
         let before = (0..200_000).map(|number| number % 50_000);
-        // From then on, the key has one event in a hundred, among new keys only.
+        // From then on, one event in a hundred is for this key, and all others are for new keys.
         let late = (0..20_000).map(|number| {
             if number % 100 == 0 {
                 u64::MAX
@@ -246,7 +246,7 @@ mod tests {
         });
         let sketch = counted(before.chain(late));
         let found = sketch.find(1, u64::MAX).unwrap();
-        assert_eq!(found.value, 200, "it never lost its place");
+        assert_eq!(found.value, 200, "its entry was never replaced");
     }
 
     #[test]

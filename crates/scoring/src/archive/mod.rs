@@ -1,6 +1,6 @@
 //! The archive: benchmark runs on disk, in a separate file.
 //!
-//! An import is one transaction, so that an import that is killed leaves no traces. Known runs are recognised by their
+//! An import is one transaction, so that an import that is killed leaves no trace. Known runs are recognised by their
 //! ids. A refresh reads the runs of the window. Several processes may share an archive. Only one writes at a time, and
 //! readers never wait. `cli` reads runs from files.
 

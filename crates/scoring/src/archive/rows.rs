@@ -121,7 +121,7 @@ pub(super) fn milliseconds(at: Wall) -> i64 {
 pub(super) fn instant(at: i64) -> Result<Wall, Trouble> {
     u64::try_from(at)
         .map(Wall::from_millis)
-        .map_err(|_| Trouble::Damage("an instant cannot be decoded".into()))
+        .map_err(|_| Trouble::Damage("a time cannot be decoded".into()))
 }
 
 fn undecodable() -> Trouble {

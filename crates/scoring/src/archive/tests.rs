@@ -244,7 +244,7 @@ fn runs_of_the_current_hour_count_once_imported() {
     assert_eq!(
         runs(),
         70,
-        "23 whole hours, and what is there of the running one"
+        "23 complete hours, and the runs so far of the current hour"
     );
 }
 

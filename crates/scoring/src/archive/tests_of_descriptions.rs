@@ -1,5 +1,5 @@
-//! The newest run determines the name and the prices of its model. If several runs have the newest time, it is the run
-//! with the largest id.
+//! The newest run determines the name and the prices of its model. If several runs have the newest time, the run with
+//! the largest id does.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Scans the complete rounds of one model for degradations, oldest first. There are two thresholds: one opens a
 //! degradation, and the other resolves it.
 //!
-//! A degradation opens with a deep fall of the level, as detected by `levels`. Recorded degradations are not changed
-//! afterwards. A scan continues with those that are still open.
+//! A degradation opens with a deep fall in the level, as detected by `levels`. Recorded degradations are not changed
+//! afterwards. A scan continues with degradations that are still open.
 
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
 use crate::figures::Severity;
@@ -233,8 +233,8 @@ mod tests {
         (0..MONTH + 72).map(round).collect()
     }
 
-    /// Scans each new round as a refresh does. Returns whether a scan found a deep fall, and the degradation that
-    /// opened with the number of rounds at that time.
+    /// Scans each new round as a refresh does. Returns whether a scan found a deep fall. If a degradation opened, also
+    /// returns it and the number of rounds at that time.
     fn scanned(
         rounds: &[ScoreRound],
         history: &IncidentHistory,

@@ -8,7 +8,7 @@ use crate::method;
 
 /// An hourly scan of one model.
 pub(crate) struct OutageScan {
-    /// Open outages and their numbers of hours.
+    /// Open outages, each with its number of hours.
     open: Vec<(Incident, u64)>,
     /// Outages that this scan resolved.
     resolved: Vec<Incident>,

@@ -113,8 +113,8 @@ impl Scenario {
     }
 }
 
-/// Runs all detectors on all series. A series with a planted fall is observed until all detectors have found it, the
-/// others to their end.
+/// Runs all detectors on all series. A series with a planted fall is observed until all detectors have found it. The
+/// others are observed to their end.
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|_| Findings {
         alarms: 0,

@@ -1,5 +1,4 @@
-//! The cycle of a series of rounds: a regression on hour of day and day of week, as far as the history shows such
-//! effects.
+//! The cycle of a series of rounds: a regression on hour of day and day of week, if the history shows such effects.
 //!
 //! Effects are measured as deviations from the mean of the week around each round, so a change of level is not mistaken
 //! for an effect.
@@ -38,7 +37,7 @@ pub(crate) struct Cycle {
 struct ClassEffects([(f64, f64); DAY]);
 
 impl CycleShape {
-    /// Determines which effects these rounds show: the variance of such an effect far exceeds the variance of the
+    /// Determines which effects these rounds show. An effect is shown if its variance far exceeds the variance of the
     /// remaining deviations.
     pub(crate) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let length = hours(length);

@@ -7,8 +7,7 @@ use scoregate_base::clock::Wall;
 use super::{BadRun, RunFailure, RunId, TestedModel, Trial};
 use crate::suite::Suite;
 
-/// Maximum number of trials per run. It is far above realistic numbers, and keeps a broken file from exhausting the
-/// memory.
+/// Maximum number of trials per run. It is far above realistic numbers, and keeps a broken file from exhausting memory.
 pub const MAX_TRIALS: usize = 1_000;
 
 /// How a run ended.

@@ -267,7 +267,7 @@ impl Default for SuiteTable {
             .into_iter()
             .zip(own)
             .map(|((name, weight), own)| SuiteEntry::new(name, weight, AxisSet::ALL, &feeds(own)));
-        Self::new(suites.collect()).expect("the default table is valid: a test walks it")
+        Self::new(suites.collect()).expect("the default table is valid: a test checks it")
     }
 }
 

@@ -106,7 +106,7 @@ impl TrialScores {
             let name = suite.name();
             let problem = match (is_declared, score) {
                 (true, None) => format!(
-                    "is missing; write a number from 0 to 1, the suite {name} has this axis"
+                    "is missing; write a number from 0 to 1, because the suite {name} has this axis"
                 ),
                 (false, Some(_)) => {
                     format!("the suite {name} does not have this axis; remove it")

@@ -45,12 +45,12 @@ pub(crate) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
         .into_iter()
         .map(|entry| {
             let id = ModelId::new(&format!("{}{ending}", entry.id))
-                .expect("the catalogue's identifiers are well-formed: a test walks them");
+                .expect("the catalogue's identifiers are well-formed: a test checks them");
             let (input, output) = entry.prices;
             let name = format!("{}{}", entry.name, ending.replace('-', " "));
             let model = TestedModel::new(id, &name, entry.provider, Some(input), Some(output));
             let model =
-                Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
+                Arc::new(model.expect("the catalogue's models are valid: a test checks them"));
             let mut own = SplitMix64::new(&[seed]);
             let seed = entry.id.bytes().fold(own.next(), |sum, byte| {
                 SplitMix64::new(&[sum, u64::from(byte)]).next()

@@ -1,5 +1,5 @@
-//! A fall is compared both with the level that a model has held for long and with the newest level. A return to a held
-//! level opens no incident, and resolves an open one.
+//! A fall is compared both with the level that a model has held for a long time and with the newest level. A return to
+//! a held level opens no incident, and resolves an open one.
 
 use std::sync::Arc;
 

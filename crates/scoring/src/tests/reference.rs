@@ -1,6 +1,6 @@
 //! Compares Student's t with scipy, far beyond the tails of published numbers. `tests/reference/scoring.py` writes the
-//! values, and ours must agree within 1e-9. `tests/reference/compare.py` compares the published values of all other
-//! statistics.
+//! values, and the results must agree within 1e-9. `tests/reference/compare.py` compares the published values of all
+//! other statistics.
 
 use serde::Deserialize;
 

@@ -138,7 +138,7 @@ fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
     set(&place, &SuiteTable::parse(&more).unwrap());
     let item = detail(&opened(&place));
     assert_eq!((item.get("currentScore"), &item["runs"]), (None, &1.into()));
-    // It is enough if the suite has fewer axes than a run.
+    // A suite may have fewer axes than the runs.
     set(
         &place,
         &SuiteTable::parse(&TABLE.replace(", \"spec\"", "")).unwrap(),

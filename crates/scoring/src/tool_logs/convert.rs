@@ -44,7 +44,7 @@ pub struct MappedRuns {
     pub failed: BTreeMap<RunFailure, u64>,
     /// Number of samples that were declared invalid and are left out.
     pub invalidated: u64,
-    /// Number of trials of samples that the tool stopped at a limit. These trials count by their scores.
+    /// Number of trials of samples that the tool stopped at a limit. These trials keep their scores.
     pub limited: u64,
     /// Measurements that are missing in the tool or the mapping, for all trials.
     pub absent: Vec<&'static str>,

@@ -31,7 +31,8 @@ pub(super) struct EvaluatedSample {
     pub(super) outcome: SampleOutcome,
     pub(super) latency_ms: Option<f64>,
     pub(super) usage: Option<TokenUsage>,
-    /// Whether the tool stopped the sample at a limit of time, tokens or messages. Such a sample counts by its outcome.
+    /// Whether the tool stopped the sample at a limit of time, tokens or messages. The outcome of such a sample still
+    /// counts.
     pub(super) is_limited: bool,
 }
 

@@ -97,7 +97,7 @@ impl From<WrittenSource> for ScoreSource {
 }
 
 impl LogMapping {
-    /// Parses the text of a mapping file. The error names the entry and what to do.
+    /// Parses the text of a mapping file. The error names the entry and states the remedy.
     pub fn parse(text: &str) -> Result<Self, String> {
         let written: WrittenMapping = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut models = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Why a sample failed, derived from the exception that Inspect AI logged.
 //!
-//! A timeout or an unusable response counts against the model, so only an exception in a request to a model during the
-//! solution can be one of them. All other exceptions, including those in a scorer or a grading model, are failures of
+//! A timeout or an unusable response counts against the model, so an exception counts as one of them only if a solver's
+//! request to a model raised it. All other exceptions, including those in a scorer or a grading model, are failures of
 //! the harness, which are not counted.
 
 use serde::Deserialize;

@@ -64,7 +64,7 @@ pub(crate) async fn open_and_closed_applications_count_together(store: &Store) {
     assert_used_today(store, owner, 2).await;
     created_at(store, NOON, other, 1)
         .await
-        .expect("others have limits of their own");
+        .expect("others have separate limits");
     created_at(store, NEXT_NOON, owner, 2).await.unwrap();
 }
 

@@ -123,7 +123,7 @@ pub(super) async fn queued(store: &Store) -> u64 {
     store.mail_backlog().await.unwrap().mails
 }
 
-/// The queued messages, ordered by recipient. They are removed as if they were sent.
+/// The queued messages, ordered by recipient. They are removed as if they had been sent.
 pub(super) async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
     let until = NOON.plus(HOUR);
     let claim = MailClaim::new(lane, until, until, 99);

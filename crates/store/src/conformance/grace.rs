@@ -51,7 +51,7 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
         (claim(1), share(0), "a repeated claim"),
         (more, share(1), "the first holder has fixed the number"),
         (claim(3), None, "both are held"),
-        (tomorrow, share(0), "a day has shares of its own"),
+        (tomorrow, share(0), "each day has separate shares"),
         (next, share(0), "the next process continues"),
         (next, share(0), "confirmed"),
         (claim(1), None, "an old copy of the data directory"),
@@ -104,7 +104,7 @@ pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_pr
         number: 0,
         shares: 1,
     });
-    // The first claims are made before a day is opened, the second ones after.
+    // Shares are claimed before a day is opened, and again afterwards.
     for (node, days) in [(2, 3), (3, 5)] {
         assert_eq!(claimed(store, claim(1, 0)).await, all);
         assert_eq!(claimed(store, claim(node, days)).await, all);

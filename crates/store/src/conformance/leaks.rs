@@ -55,7 +55,7 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
     assert!(!is_known(store, leak(id, &[b, c], later, None)).await);
     let mails = sent(store, MailLane::Mail).await;
     let [mail] = &mails[..] else {
-        panic!("an email for each change of the key: {mails:?}")
+        panic!("an email for each change to the key: {mails:?}")
     };
     assert!(mail.message_id.starts_with(&id.to_string()), "{mail:?}");
     assert_eq!(mail.recipient, "ann@example.org");

@@ -183,12 +183,12 @@ pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &St
     assert_eq!(
         claimed(2, 2, &["hook_2"]).await,
         ["flood.10", "third"],
-        "one of each before the second of one"
+        "one for each recipient before a second for any"
     );
     assert_eq!(
         claimed(9, 2, &[]).await,
         ["flood.11", "flood.12", "second"],
-        "at most two of each"
+        "at most two for each recipient"
     );
     assert!(claimed(9, 9, &["hook_1"]).await.is_empty());
 }

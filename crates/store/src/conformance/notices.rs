@@ -51,7 +51,7 @@ pub(crate) async fn application_in(
     (owner, id)
 }
 
-/// The recipients and message ids of the queued emails. The emails are removed as if they were sent.
+/// The recipients and message ids of the queued emails. The emails are removed as if they had been sent.
 async fn mails(store: &Store) -> Vec<[String; 2]> {
     let sent = sent(store, MailLane::Mail).await.into_iter();
     sent.map(|mail| [mail.recipient, mail.message_id]).collect()
@@ -237,7 +237,7 @@ pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_ot
     let yesterday = before(1).start();
     assert_eq!(due(store, MailKind::Quota80, yesterday, &[]).await, []);
     store.give_back(dead, 39).await.unwrap();
-    let reason = "the other stopped and returned what it had";
+    let reason = "the other gateway stopped and returned its units";
     assert_eq!(nearly(&[]).await, [], "{reason}");
 }
 

@@ -147,7 +147,7 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
         record(store, node, total(one, before(3), MODELS, 99)).await;
     }
     let after = list(store, one, before(3), NOON.day()).await;
-    assert_eq!(shown(&after), all, "a closed day took a report");
+    assert_eq!(shown(&after), all, "a closed day accepted a report");
     record(store, 3, total(one, before(2), MODELS, 1)).await;
     assert_eq!(
         list(store, one, before(2), before(2)).await.sum().ok,
@@ -215,7 +215,7 @@ pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_a
         assert_eq!(
             (first.matching, first.units),
             (2, 16),
-            "the sum includes what is not listed"
+            "the sums include applications that are not listed"
         );
         open_day(store, NOON.day()).await;
         delete_outdated(store).await;

@@ -72,7 +72,7 @@ impl DumpTable {
         columns
     }
 
-    /// Checks the columns of a row and their values. Returns an error about the first wrong one.
+    /// Checks the columns of a row and their values. Returns an error about the first invalid column or value.
     pub(crate) fn check(
         &self,
         columns: &[DumpColumn],

@@ -1,4 +1,4 @@
-//! Converts errors of statements to errors of the file, and tracks damage of the open file.
+//! Converts errors of statements to errors of the file, and tracks damage to the open file.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -100,7 +100,7 @@ impl OpenFile {
         }
     }
 
-    /// Known damage of the file.
+    /// Known damage to the file.
     pub(crate) fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }

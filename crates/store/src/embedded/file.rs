@@ -137,7 +137,7 @@ pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
     let connection = Connection::open_with_flags(path, access)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Otherwise a statement whose limit is a parameter is compiled anew for each value.
+    // Otherwise a statement whose limit is a parameter is compiled again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Savepoint journals stay in memory, so that a full temporary directory cannot make a lease fail.
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -12,7 +12,7 @@ use crate::durable_file::{LOG, with_suffix};
 use crate::local::is_damage;
 use crate::statements::{Done, Fault};
 
-/// Files up to this size are checked completely at the start. That takes 0.2 s on an ordinary machine.
+/// Files up to this size are checked completely at startup. That takes 0.2 s on an ordinary machine.
 const CHECKED_WHOLE: i64 = 96 << 20;
 
 /// Rejects a file that is not a store, has a newer format than these steps, or lacks tables of its format.

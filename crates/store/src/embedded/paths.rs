@@ -74,7 +74,7 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
     }
 }
 
-/// Files that show that there was a store, for the case that the store file itself is missing.
+/// Files that show that there was a store, even if the store file itself is missing.
 pub(crate) fn store_traces(path: &Path) -> Vec<PathBuf> {
     let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::sqlite_errors::is_unusable;
 use crate::durable_file::{if_found, new_private_file, remove_database};
 
-/// Maximum number of records. All of them are read at the start.
+/// Maximum number of records. All of them are read at startup.
 const MAX_RECORDS: i64 = 4_096;
 /// Identifies the file, so that it is not mistaken for a store.
 const APPLICATION_ID: i32 = 0x5347_444f;

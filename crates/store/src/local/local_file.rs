@@ -373,7 +373,7 @@ fn mark(file: &File) -> io::Result<()> {
     file.set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
 }
 
-/// Whether this program made the last change of the file.
+/// Whether this program made the last change to the file.
 fn is_untouched(file: &File) -> io::Result<bool> {
     let times = file.metadata()?;
     Ok((times.ctime() - times.mtime() - SET_BACK).abs() <= TOLERANCE)

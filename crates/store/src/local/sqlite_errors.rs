@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-/// Whether an error shows damage of a database.
+/// Whether an error shows damage to a database.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     code.is_some_and(|code| matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))

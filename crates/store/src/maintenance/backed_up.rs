@@ -27,7 +27,7 @@ pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
         backup.at.rfc3339(),
         backup.bytes
     )?;
-    // If root runs the backup, the server must be able to read the file as the owner of the directory. Other users
+    // If root runs the backup, the file gets the owner of the directory, so that the server can read it. Other users
     // cannot change the owner.
     let owner = fs::metadata(directory)?;
     drop(fchown(

@@ -99,7 +99,7 @@ async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Do
     let Some((last_change, clock, found, live)) = state.await? else {
         return Err(Fault::Record("the current day is missing".into()));
     };
-    // The list of a restored database shows the gateways at the time of the backup.
+    // The list of gateways in a restored database is from the time of the backup.
     if live > 0 && client.query_opt(IS_OWN, &[]).await?.is_some() {
         return Err(TransferError::LiveGateways(live).into());
     }

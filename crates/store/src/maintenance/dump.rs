@@ -18,7 +18,7 @@ pub fn export(path: &Path, out: &mut dyn Write, now: Wall) -> MaintenanceResult<
     let exported = read_only::at(path, |file| {
         if std::mem::replace(&mut begun, true) {
             return Err(Fault::Disk(io::Error::other(
-                "a server opened it meanwhile: export it again",
+                "a server opened it in the meantime; export it again",
             )));
         }
         // One snapshot: a server may keep writing.

@@ -29,13 +29,13 @@ pub struct ImportOptions {
     /// The actor named in the audit trail.
     pub who: String,
     /// Whether a used store is replaced (restore). Otherwise an export is imported where there is no used store. The
-    /// exported store was closed, so no later grant or change is unknown.
+    /// exported store was closed, so it has no later grants or changes.
     pub restores: bool,
     /// The data directory of the previous server, if it is a different directory. No server may be using it.
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,
-    /// Accepts that later revocations, earlier expiries and changes of limits are unknown.
+    /// Accepts that later revocations, earlier expiries and changes to limits are unknown.
     pub accept_lost_revocations: bool,
     /// The tiers with their quotas.
     pub tiers: Vec<Tier>,

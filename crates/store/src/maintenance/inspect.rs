@@ -52,7 +52,7 @@ pub struct InspectionReport {
     pub last_change: Option<Wall>,
     /// The newest day, if it has not begun. Requests are charged to it until it ends.
     pub future_day: Option<Day>,
-    /// Damage of the file, which requires a replacement.
+    /// Damage to the file, which requires a replacement.
     pub faults: Vec<String>,
     /// Unreadable records, each with a reason. The gateway skips them.
     pub unreadable: Vec<String>,
@@ -109,7 +109,7 @@ fn backup(path: &Path) -> Done<InspectionReport> {
     let fault = match seal::is_intact(path)? {
         Some(true) => return Ok(report),
         Some(false) => "it does not match its checksum",
-        None => "it has no checksum, so changes of its content cannot be detected",
+        None => "it has no checksum, so changes to its content cannot be detected",
     };
     report.faults.push(fault.into());
     Ok(report)

@@ -40,7 +40,7 @@ pub struct StoredOwner {
 }
 
 impl StoredOwner {
-    /// Whether an operator attached applications to the address, but no account has been accepted yet.
+    /// Whether an operator attached applications to the address, but the terms have not been accepted yet.
     pub const fn is_invited(&self) -> bool {
         self.terms_version.is_none()
     }

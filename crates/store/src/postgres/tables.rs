@@ -19,8 +19,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
-/// The restore marks, if these are the tables that gateways used, so neither a dump nor a backup that lacks later
-/// commits was restored.
+/// The restore marks, if these are the tables that gateways used: neither a dump nor a backup that lacks later commits
+/// was restored.
 pub(crate) const IS_OWN: &str = "
 SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND coalesce(cluster = {cluster}, true)";
 

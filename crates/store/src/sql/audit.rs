@@ -12,7 +12,7 @@ use crate::{AuditQuery, AuditRecord, ChangedApplications, FeedPosition, StoreRes
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
 
-/// Up to a number of applications that changed after a position, in the order of their last changes.
+/// A limited number of applications that changed after a position, in the order of their last changes.
 const CHANGED: &str = "
 SELECT {source} AS source, {clock} AS clock, (SELECT coalesce(max(id), 0) FROM {schema}.audit) AS newest,
        a.number, a.application

@@ -1,7 +1,7 @@
 //! Applications that were closed today, identified by the digest of their owner's mailbox. The rule is `check_creation`
 //! in `store::owners`.
 //!
-//! Every closing is stored, and the units are read only when another application is created. Until then, a gateway that
+//! Every closure is stored, and the units are read only when another application is created. Until then, a gateway that
 //! has not received the change, or another process, may lease units for a revoked key.
 
 use crate::statements::SqlField::{Digest as DigestOf, Text};

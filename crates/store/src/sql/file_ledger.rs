@@ -29,7 +29,7 @@ SELECT scope, kind, starts, ends, granted FROM ledger_windows WHERE scope IN ($1
 const WRITE_WINDOW: &str = "
 INSERT INTO ledger_windows (scope, kind, starts, ends, granted) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (scope, kind, starts, ends) DO UPDATE SET granted = excluded.granted";
-/// The units of a window before its first report. A day that was closed after a restore has no real number and is left
+/// The units of a window before its first report. A day that was closed after a restore has no actual total and is left
 /// out.
 const SUM_OF_DAYS: &str = "
 SELECT coalesce(sum(granted), 0) AS granted FROM ledger_days
@@ -85,7 +85,7 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     let granted = stored.granted.unwrap_or_default().into();
     let owner = stored.owner.as_deref();
     let mut rows = window_rows(tables, report, &day, owner).await?;
-    // The limits in a report are always in force, because this process makes all changes of terms.
+    // The limits in a report are always in force, because this process makes all changes to terms.
     let applied = rows.apply(report, owner, false, granted, stored.node);
     // Units that were granted beyond a closed day must not make its record unreadable.
     let total = applied.granted.min(u32::MAX.into());

@@ -42,8 +42,8 @@ impl Store {
     }
 }
 
-/// Changes the key and queues the mail to the owner. Writes an audit record for each new place, except the last:
-/// returns its details for the caller to write.
+/// Changes the key and queues the mail to the owner. Writes an audit record for each new place except the last, whose
+/// details are returned for the caller to write.
 pub(super) async fn report(
     tables: Tables<'_>,
     change: &StoreChange,

@@ -23,7 +23,7 @@ DELETE FROM {schema}.limits_until WHERE application = $1 AND until <= $2
 RETURNING coalesce(own_limits, '') AS own_limits";
 const DUE: &str = "SELECT application FROM {schema}.limits_until WHERE until <= $1 ORDER BY until";
 
-/// Makes a change of limits, and returns its details.
+/// Makes a change to limits, and returns its details.
 pub(super) async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> Done<String> {
     if let ChangeKind::SetLimits { changes, until } = &change.what {
         return set(tables, id, changes, *until).await;

@@ -135,8 +135,8 @@ pub(super) async fn changed(
     application(tables, id, change.at.day()).await
 }
 
-/// A stand-in for an application with an unreadable record. None of its keys is active, as after a start. Revoked keys
-/// are listed.
+/// A stand-in for an application with an unreadable record. None of its keys is active, as after a restart. Revoked
+/// keys are listed.
 async fn stand_in(tables: Tables<'_>, id: ApplicationId) -> Done<Option<StoredApplication>> {
     let text = id.to_string();
     let keys = tables.list(REVOKED, &[Text(&text)], key).await?;

@@ -65,7 +65,7 @@ impl Store {
         .await
     }
 
-    /// The minutes from `first` until before `end`, summed by day.
+    /// The minutes from `first` up to, but not including, `end`, summed by day.
     pub async fn status_history(&self, first: u64, end: u64) -> StoreResult<StatusHistory> {
         let doing = "read the history of the status page";
         self.run(Read, doing, async move |tables| {

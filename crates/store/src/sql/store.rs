@@ -108,12 +108,12 @@ impl Store {
         self.file().map_or(0, FileEngine::commits)
     }
 
-    /// Damage of the store that was found while running. An operator has to repair it.
+    /// Damage to the store that was found while running. An operator has to repair it.
     pub fn damage(&self) -> Option<String> {
         self.file()?.damage()
     }
 
-    /// Why nothing can be written durably, as far as is known without an attempt: the store file was moved, deleted or
+    /// Why nothing can be written durably, if this is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
     pub fn missing_or_replaced(&self) -> Option<String> {
         self.file()?.missing_or_replaced()
@@ -137,7 +137,7 @@ impl Store {
         database.map_or_else(ExchangeCounts::default, |database| database.ledger.counts())
     }
 
-    /// Waits for a hint that something was changed elsewhere. Hints may be lost. A file gives none.
+    /// Waits for a hint that something was changed elsewhere. Hints may be lost. A file sends none.
     pub async fn changed(&self) {
         match self.database() {
             Some(database) => database.listener().changed().await,
@@ -195,7 +195,7 @@ impl Store {
             .await
     }
 
-    /// Like [`Self::run`], for owners and mail. They have a separate connection, so that changes of keys do not wait
+    /// Like [`Self::run`], for owners and mail. They have a separate connection, so that changes to keys do not wait
     /// for them.
     pub(super) async fn run_for_accounts<T: Send + 'static>(
         &self,

@@ -41,7 +41,7 @@ pub(crate) trait EngineRow {
 pub(crate) struct SqlRow<'r> {
     row: &'r dyn EngineRow,
     /// The column after the one that was read last. The search starts there, so reading the columns in the order of the
-    /// statement costs one comparison for each. A start reads a million rows.
+    /// statement costs one comparison for each. A million rows may be read at startup.
     next: Cell<usize>,
 }
 

@@ -9,7 +9,7 @@
 //! of its statements. Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the
 //! program: all ids have the same length, and their digits are in ASCII order. Keys and the ledger of a day are sorted
 //! by application, so that all three tables can be read in parallel. A file has no CHECK constraints, because one
-//! record that was edited by hand must not make the check at the start reject the file. It is reported instead.
+//! record that was edited by hand must not make the check at startup reject the file. It is reported instead.
 
 /// The schema steps.
 pub(crate) const STEPS: &[&str] = &[TABLES];

@@ -63,7 +63,7 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let pieces = [
         is_repeated.then_some(Advice::SendIfNoneMatch(repeated)),
         is_refused.then_some(Advice::HeedLimits(limited, limited_days)),
-        // A client that sends requests all the time begins every hour in the first minute.
+        // The requests of a continuously active client begin in the first minute of every hour.
         (is_refused && !is_repeated && same >= SAME_MINUTE).then_some(Advice::SpreadRequests(same)),
     ];
     pieces.into_iter().flatten().collect()

@@ -12,7 +12,7 @@ pub struct Figure {
     pub kind: FigureKind,
     /// The number. Shares are from 0 to 1.
     pub value: f64,
-    /// The number from which the rule fires.
+    /// The smallest number for which the rule fires.
     pub threshold: f64,
     /// The median of the callers of the same tier.
     pub median: f64,
@@ -31,8 +31,8 @@ pub struct Finding {
     pub rule: FiredRule,
     /// The other applications of the group.
     pub others: Vec<ApplicationId>,
-    /// The figures on the decisive day. If days are sorted by the first figure, largest first, this is the last one
-    /// that the rule requires.
+    /// The figures on the decisive day. With days sorted by the first figure, largest first, it is the last day that
+    /// the rule requires.
     pub figures: Vec<Figure>,
     /// Days on which the rule fired.
     pub days: usize,

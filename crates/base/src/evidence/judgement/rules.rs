@@ -18,7 +18,7 @@ pub struct SuspectRules {
     pub economy: f64,
     /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
-    /// Number of networks in an hour from which a key counts as shared.
+    /// Minimum number of networks in an hour for a key to count as shared.
     pub networks: u8,
     /// Number of products in user agents in the same hour.
     pub products: u8,
@@ -94,7 +94,7 @@ words! {
         /// The application copies the catalogue together with other applications, which have, or seem to have, the same
         /// owner.
         SeveralAccounts = "several_accounts",
-        /// The application requests a few documents all the time.
+        /// The application requests a few documents continuously.
         InefficientPoller = "inefficient_poller",
     }
 }
@@ -110,7 +110,7 @@ words! {
         Together = "together",
         /// Requests come from many networks and products in an hour.
         ManyOrigins = "many_origins",
-        /// The application requests the same documents all the time.
+        /// The application requests the same documents continuously.
         Repeats = "repeats",
     }
 }

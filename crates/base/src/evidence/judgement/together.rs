@@ -11,7 +11,7 @@ use crate::keys::OwnerId;
 
 /// Numbers of requests and of models that differ by at most this share of the larger number count as equal.
 const TOLERANCE: f64 = 0.2;
-/// Minimum relative difference in the mean size of documents from which two applications are assumed to receive
+/// If the mean sizes of their documents differ by at least this share, two applications are assumed to receive
 /// different documents.
 const OTHER_SIZE: f64 = 0.001;
 /// Minimum share of the catalogue for a part of a whole. Many copies of a smaller set could add up to any share.

@@ -302,7 +302,7 @@ fn family<H, L: MetricLabel>(
     MetricFamily::new(words.iter().map(|word| register(key(word))).collect())
 }
 
-/// Panics if a metric is not in the table or has other labels there. Such a bug appears at the first start.
+/// Panics if a metric is not in the table or has other labels there. Such a bug is found at the first start.
 fn declared(name: &str, labels: &[(&str, usize)]) {
     let row = METRICS.iter().find(|row| row.name == name);
     let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();

@@ -292,7 +292,7 @@ fn directories_are_searched_for_the_names_of_the_tool() {
     assert_eq!(
         in_directory.len(),
         6,
-        "the JSON logs here have names of their own: {in_directory:?}"
+        "the JSON logs here have separate names: {in_directory:?}"
     );
     assert!(in_directory.is_sorted());
     assert_eq!(

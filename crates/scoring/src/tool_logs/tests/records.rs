@@ -77,7 +77,7 @@ fn output_of_promptfoo_is_read_by_its_mapping() {
     );
     assert_eq!(
         trials[2]["failure"]["reason"], "unreachable",
-        "a failed assertion is no failed sample"
+        "a failed assertion is not a failed sample"
     );
     assert_eq!(
         (&trials[0]["cost"], &trials[0]["latencyMs"]),

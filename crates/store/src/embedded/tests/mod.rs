@@ -428,7 +428,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     assert_eq!(
         page.applications.len(),
         made.len() + 1,
-        "what was not answered was kept"
+        "a command that returned an error was kept"
     );
 
     limit_pages(100_000).await.unwrap();

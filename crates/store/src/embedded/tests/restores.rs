@@ -216,7 +216,7 @@ fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
     let bound = ImportedDay::Reopened(TODAY, Some(10 - 4));
     assert_eq!(
         imported.day, bound,
-        "the Free quota less what the backup has"
+        "the Free quota minus the units in the backup"
     );
     assert_eq!(granted(&other, id), 4);
 }

@@ -242,7 +242,7 @@ fn a_backup_and_an_export_are_verified_by_their_content() {
         }
     }
     let left = files_in(&directory);
-    assert_eq!(left, files, "nothing is left beside them");
+    assert_eq!(left, files, "no other files are left");
 }
 
 #[test]

@@ -81,7 +81,7 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {
-                // Changes before this point were not notified.
+                // No notifications were sent for changes before this point.
                 hints.changed.notify_one();
                 hints.documents.send_replace(());
                 connection.closed().await;

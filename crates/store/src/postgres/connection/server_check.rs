@@ -69,7 +69,7 @@ impl ServerCheck {
     }
 
     async fn judge(&self, client: SchemaClient<'_>) -> Result<bool, HostFault> {
-        // Taken before the server is queried, because a report that is committed meanwhile raises the state.
+        // Read before the server is queried, because a report that is committed in the meantime raises the state.
         let known = self.seen.state();
         let [site, own] = [SITE, IS_OWN].map(|text| client.statement(text));
         // Polled together, so that all queries are sent before the first answer arrives.

@@ -30,7 +30,7 @@ pub struct DatabaseSettings {
     pub client_certificate: Option<ClientCertificateFiles>,
     /// The schema of the tables.
     pub schema: SchemaName,
-    /// Maximum time that a start tries to reach the database.
+    /// Maximum time for which a starting gateway tries to reach the database.
     pub start_timeout: Duration,
     /// Deadline for connecting and for each transaction.
     pub timeout: Duration,

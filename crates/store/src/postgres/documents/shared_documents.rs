@@ -1,7 +1,7 @@
 //! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents of
 //! documents. `store::shared_documents` explains the statements.
 //!
-//! A caller may not learn the outcome of a statement, and an abandoned statement may still be executed later. So each
+//! A caller may never learn the outcome of a statement, and an abandoned statement may still be executed later. So each
 //! statement is harmless at any later time:
 //!
 //! - A claim that no caller knows of is held until its deadline.

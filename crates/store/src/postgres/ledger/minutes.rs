@@ -17,7 +17,7 @@ ORDER BY a.id
 ON CONFLICT DO NOTHING";
 
 /// The server's clock is read before the lock is held, so leases end slightly early. Even so, they end later than the
-/// gateways assume, which count from the time before their reports.
+/// gateways assume, because gateways count from the time before their reports.
 const LOCK: &str = "
 SELECT application, pool, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now
 FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";

@@ -30,7 +30,7 @@ LEFT JOIN {schema}.owned_applications o ON o.application = r.application
 JOIN {schema}.ledger_windows w ON w.scope IN (r.application, o.owner) AND w.starts <= r.day AND w.ends > r.day
 ORDER BY w.scope, w.kind, w.starts, w.ends FOR UPDATE OF w";
 
-/// The units of new windows, computed from their days. A day that was closed after a restore has no real number and is
+/// The units of new windows, computed from their days. A day that was closed after a restore has no actual total and is
 /// left out.
 const COUNT: &str = "
 SELECT r.position, coalesce(sum(d.granted), 0)::int8 AS granted

@@ -8,7 +8,7 @@ use super::documents::{
 use super::*;
 use crate::AgreedRefresh;
 
-/// Through an event, the gateways on a server lose the contents but keep the states and the refresh. Then one gateway
+/// An event makes the gateways on a server lose the contents but not the states and the refresh. Then one gateway
 /// publishes again.
 async fn lose_contents(
     server: &mut PostgresServer,

@@ -212,7 +212,7 @@ async fn a_publication_after_the_deadline_counts_and_prevents_claims_based_on_th
     assert_eq!(
         claimed(&two, before.number).await,
         None,
-        "it would confirm the document before"
+        "it would confirm the previous document"
     );
     let found = state(&two).await;
     assert_eq!(
@@ -397,7 +397,7 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
 {
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
-    // The first hint follows the start of listening, because nothing before it was notified.
+    // The first hint follows the start of listening, because no notifications were received before it.
     one.published().await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];

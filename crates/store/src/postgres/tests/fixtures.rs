@@ -172,7 +172,7 @@ pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
     report(application, 1, NodeTotals::default(), units)
 }
 
-/// The same exchange about another day, with another current day of the gateway's clock.
+/// The same exchange, but about another day and with another current day on the gateway's clock.
 pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
     let mut exchange = exchange;
     exchange.today = today;
@@ -194,7 +194,7 @@ pub(super) async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
     granted(store, on_day(asks(id, 100), today, today)).await.0
 }
 
-/// A new application with units of a day, which this opens.
+/// Opens a day with units for a new application, and returns the application.
 pub(super) async fn open_day(store: &Store) -> ApplicationId {
     let id = created(store).await;
     assert_eq!(granted(store, asks(id, 5)).await, (5, 5));

@@ -1,4 +1,4 @@
-//! A database that refuses the control functions, as some managed services do.
+//! A database that denies access to the control functions, as some managed services do.
 
 use tokio::sync::OnceCell;
 

@@ -118,7 +118,7 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
     assert_eq!(
         granted_by_clock(&store, id).await,
         100,
-        "it can do what a server does"
+        "the role has all privileges that a server needs"
     );
     conformance::trail(&store).await;
     conformance::messages_posted_at_once_get_numbers_of_their_own(&store).await;
@@ -205,7 +205,7 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
     needs!("postgresql");
     let store = fresh().await;
     let other = another(&store).await;
-    // The first hint follows the start of listening, because earlier changes were not notified.
+    // The first hint follows the start of listening, because no notifications were received for earlier changes.
     store.changed().await;
     created(&other).await;
     store.changed().await;
