@@ -242,7 +242,7 @@ fn further_cases() -> Vec<CoverageCase> {
         cases.push(graded(
             "2 % outliers of -20",
             period,
-            NoiseKind::Outliers(20.0),
+            NoiseKind::Outliers(0.02, 20.0),
         ));
         cases.push(every(
             6,
