@@ -204,7 +204,7 @@ fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
         .map(|(from, to)| (to - from) * (to - from))
         .sum();
     let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
-    mean * fit_correction(known, lost)
+    mean * fit_correction(known, ratio(lost, 1))
 }
 
 /// The length of the blocks of so many rounds: at most `longest`, so that there are several.
@@ -213,8 +213,9 @@ pub(super) fn block_length(longest: usize, rounds: usize) -> usize {
 }
 
 /// Deviations from fitted levels and effects are smaller than those from the true ones, the more so in long blocks.
-pub(super) fn fit_correction(known: usize, lost: usize) -> f64 {
-    ratio(known, known - lost.min(known - known.div_ceil(4)))
+pub(super) fn fit_correction(known: usize, lost: f64) -> f64 {
+    let all = ratio(known, 1);
+    all / (all - lost.min(ratio(known - known.div_ceil(4), 1)))
 }
 
 /// The spread of a mean whose newest rounds, so many, have this many times the usual variance.
