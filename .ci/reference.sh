@@ -25,7 +25,7 @@ fi
 scored=$PWD/target/reference/scored
 rm -rf "$scored"
 mkdir "$scored"
-SCOREGATE_REFERENCE=$scored cargo test --locked --quiet --lib -- --ignored scores_of_the_scenarios_are_written
+SCOREGATE_REFERENCE=$scored cargo test --locked --quiet -p scoregate-scoring --lib rankings_do_not_depend_on_the_steps
 "$python" tests/reference/scores.py --check
 "$python" tests/reference/example.py --check
 if ! "$python" tests/reference/compare.py "$scored"; then

@@ -176,13 +176,10 @@ fn cases_of_noise() -> Vec<CoverageCase> {
         ("sd changing by day", ChangingByDay, 1, &[Latest, Day, Week]),
         (
             "2 % outliers of -20",
-            Outliers(20.0),
-            1,
-            &[Latest, Day, Week],
-        ),
-        (
-            "daily cycle ±2, 6-hourly",
-            DailyCycle(2.0),
+            period,
+            NoiseKind::Outliers(0.02, 20.0),
+        ));
+        cases.push(every(
             6,
             &[Latest, Day, Week],
         ),

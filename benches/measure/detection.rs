@@ -9,7 +9,7 @@ use scoregate_scoring::lab::detection::{
     evaluate,
 };
 
-const QUIET: [(&str, NoiseKind, f64); 13] = [
+const QUIET: [(&str, NoiseKind, f64); 14] = [
     ("white", NoiseKind::White, 1.0),
     ("white", NoiseKind::White, 1.5),
     ("white", NoiseKind::White, 3.0),
@@ -17,10 +17,11 @@ const QUIET: [(&str, NoiseKind, f64); 13] = [
     ("AR 0.3", NoiseKind::Autoregressive(0.3), 1.5),
     ("AR 0.5", NoiseKind::Autoregressive(0.5), 1.5),
     ("AR 0.8", NoiseKind::Autoregressive(0.8), 1.5),
+    ("AR 0.9", NoiseKind::Autoregressive(0.9), 1.5),
     ("AR 0.95", NoiseKind::Autoregressive(0.95), 1.5),
     ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5),
     ("daily cycle ±2", NoiseKind::DailyCycle(2.0), 1.5),
-    ("2 % of -20", NoiseKind::Outliers(20.0), 1.5),
+    ("2 % of -20", NoiseKind::Outliers(0.02, 20.0), 1.5),
     ("sd by day", NoiseKind::ChangingByDay, 1.5),
     ("98 %, 5 trials", NoiseKind::PassRate(0.98, 5), 0.0),
 ];
@@ -32,17 +33,19 @@ const CHANGES: [(&str, Scenario); 6] = [
     ("a step of 12 points", Scenario::Step(12.0)),
     ("6 points in 240 rounds", Scenario::Ramp(6.0, 240)),
 ];
-/// With longer rounds: these falls, with these kinds of noise.
 const LONG_ROUNDS: [u32; 2] = [6, 24];
-const NOISES: [(&str, NoiseKind, f64); 8] = [
-    ("white", NoiseKind::White, 1.0),
-    ("white", NoiseKind::White, 1.5),
-    ("white", NoiseKind::White, 3.0),
-    ("t, 3 degrees", NoiseKind::HeavyTailed, 1.5),
-    ("AR 0.5", NoiseKind::Autoregressive(0.5), 1.5),
-    ("AR 0.8", NoiseKind::Autoregressive(0.8), 1.5),
-    ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5),
-    ("daily cycle ±2", NoiseKind::DailyCycle(2.0), 1.5),
+/// Their standard deviation, and the share of rounds that are missing.
+const NOISES: [(&str, NoiseKind, f64, f64); 10] = [
+    ("white", NoiseKind::White, 1.0, 0.0),
+    ("white", NoiseKind::White, 1.5, 0.0),
+    ("white", NoiseKind::White, 3.0, 0.0),
+    ("t, 3 degrees", NoiseKind::HeavyTailed, 1.5, 0.0),
+    ("AR 0.5", NoiseKind::Autoregressive(0.5), 1.5, 0.0),
+    ("AR 0.8", NoiseKind::Autoregressive(0.8), 1.5, 0.0),
+    ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5, 0.0),
+    ("daily cycle ±2", NoiseKind::DailyCycle(2.0), 1.5, 0.0),
+    ("20 % missing", NoiseKind::White, 1.5, 0.2),
+    ("1 % of -20", NoiseKind::Outliers(0.01, 20.0), 1.5, 0.0),
 ];
 
 pub(crate) fn run() {
@@ -89,13 +92,13 @@ pub(crate) fn run() {
             "", "noise", "sd"
         );
         for (change, scenario) in CHANGES {
-            for (name, noise, deviation) in NOISES {
+            for (name, noise, deviation, missing) in NOISES {
                 let plan = SeriesPlan {
                     scenario,
                     noise,
                     deviation,
                     hours,
-                    missing: 0.0,
+                    missing,
                     series,
                 };
                 let [drift, incident, alert] =

@@ -1,8 +1,8 @@
 //! The levels of one model's score, and the changes between them: one detector for drift, alerts, degradations and
 //! incidents.
 //!
-//! Two cumulative sums of the rounds, without their cycle, show where to look. A test then decides, based on the noise
-//! before the change. `drift`, `losses` and `incident_scan` decide how a change is published.
+//! Two cumulative sums of the rounds without their outliers and cycle show where to look. A test decides, with the noise
+//! within the levels. What follows for a reader of the page is decided in `drift`, `losses` and `incident_scan`.
 
 use std::ops::Range;
 
@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::cycle::{Cycle, CycleShape};
+use super::noise::outliers::without_outliers;
 use super::noise::peer_noise::TypicalNoise;
 use super::noise::round_noise::{LevelSums, RoundNoise};
 use super::period_scores::ScoreRound;
@@ -31,8 +32,11 @@ pub(super) struct ScoreLevels {
     length: RoundLength,
     /// The rounds without their cycle.
     rounds: Vec<ScoreRound>,
+    /// The same without outliers.
     sums: LevelSums,
-    /// The noise before the newest change or, if there is none, of all rounds.
+    /// Number of fitted effects.
+    fitted: usize,
+    /// The noise before the newest change, or of all rounds.
     noise: Option<LevelNoise>,
 }
 
@@ -100,23 +104,24 @@ impl DeviationSum {
 impl ScoreLevels {
     /// Determines the levels of rounds of one length, oldest first.
     pub(super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
-        let shape = CycleShape::of(rounds, length);
-        let cycle = Cycle::fit(rounds, length, shape);
+        let usual = without_outliers(rounds);
+        let shape = CycleShape::of(&usual, length);
+        let cycle = Cycle::fit(&usual, length, shape);
         let without = |round: &ScoreRound| ScoreRound {
             score: round.score - cycle.at(round.hour),
             ..*round
         };
-        let rounds: Vec<ScoreRound> = rounds.iter().map(without).collect();
-        let sums = LevelSums::of(rounds.iter().map(|round| round.score));
+        let sums = LevelSums::of(usual.iter().map(|round| without(round).score));
         let mut levels = Self {
             shape,
             changes: Vec::new(),
             length,
-            rounds,
+            rounds: rounds.iter().map(without).collect(),
             sums,
+            fitted: cycle.fitted,
             noise: None,
         };
-        levels.search(cycle.fitted);
+        levels.search();
         levels
     }
 
@@ -220,7 +225,7 @@ impl ScoreLevels {
         start.max(end.saturating_sub(self.length.rounds(method::BASELINE_ROUNDS)))..end
     }
 
-    fn search(&mut self, fitted: usize) {
+    fn search(&mut self) {
         let mut fall = DeviationSum::default();
         let mut rise = DeviationSum::default();
         // Rounds before `known` belong to their level. The noise is measured from the first `measured` rounds.
@@ -253,19 +258,17 @@ impl ScoreLevels {
             }
             if known >= self.length.rounds(method::BASELINE_LEAST) && 4 * known >= 5 * measured {
                 measured = known;
-                self.noise = self.measure(known, fitted).or(self.noise);
+                self.noise = self.measure(known, None).or(self.noise);
             }
         }
     }
 
-    /// The deviation of a round from the level of `known`, in long-run standard deviations. Outliers are limited.
+    /// The deviation of a round from the level of those rounds, in long-run standard deviations. A large one is limited.
     fn deviation(&self, known: Range<usize>, at: usize) -> Option<f64> {
         let [single, long_run] = self.deviations()?;
         let level = self.sums.mean(self.before(known.start, known.end))?;
         let limit = method::NOISE_LIMIT * single;
-        Some(
-            (self.rounds.get(at)?.score - self.sums.origin - level).clamp(-limit, limit) / long_run,
-        )
+        Some((self.sums.mean(at..at + 1)? - level).clamp(-limit, limit) / long_run)
     }
 
     /// The change between a level and the rounds of a cumulative sum, if a test confirms it.
@@ -280,16 +283,18 @@ impl ScoreLevels {
         if sum.sum < method::CHANGE_SIGNALS || rounds.len() < method::CHANGE_LEAST_ROUNDS {
             return None;
         }
-        let noise = self.noise?;
         let level = self.sums.mean(self.before(start, sum.from))?;
-        let middle = self.sums.origin + level.midpoint(self.sums.mean(rounds.clone())?);
+        let middle = level.midpoint(self.sums.mean(rounds.clone())?);
         let first = self.beginning(rounds, middle, way);
+        // More rounds are measured less often: that takes long, and those before the change suffice.
+        let noise = if at + 1 < method::NOISE_BLOCKS * method::NOISE_BLOCK {
+            self.measure(at + 1, Some(first))
+        } else {
+            self.noise
+        }?;
         let baseline = self.before(start, first);
         let before = noise.estimate(&self.sums, 0..0, baseline.clone())?;
-        let lately = baseline
-            .start
-            .max(first.saturating_sub(method::NOISE_LATELY))..first;
-        let now = noise.estimate(&self.sums, lately, first..at + 1)?;
+        let now = noise.estimate(&self.sums, baseline, first..at + 1)?;
         let is_way = (now.mean < before.mean) == (way == ShiftDirection::Down);
         if !is_way || !self.is_significant(before, now) {
             return None;
@@ -327,9 +332,9 @@ impl ScoreLevels {
         let mut first = rounds.start;
         for at in rounds.start..rounds.end - method::CHANGE_LEAST_ROUNDS {
             let above = self
-                .rounds
-                .get(at)
-                .map_or(0.0, |round| round.score - middle);
+                .sums
+                .mean(at..at + 1)
+                .map_or(0.0, |score| score - middle);
             sum += if way == ShiftDirection::Down {
                 above
             } else {
@@ -367,37 +372,40 @@ impl ScoreLevels {
         }
     }
 
-    /// The noise of the first `known` rounds around their levels.
-    fn measure(&self, known: usize, fitted: usize) -> Option<LevelNoise> {
-        let starts = self.changes.iter().map(|change| change.at);
-        let noise = RoundNoise::of(
-            &self.sums.residuals(known, starts),
-            self.changes.len() + 1,
-            fitted,
-        )?;
+    /// The noise of the first rounds about their levels, and about a further one that begins at a place.
+    fn measure(&self, known: usize, further: Option<usize>) -> Option<LevelNoise> {
+        let starts = self.changes.iter().map(|change| change.at).chain(further);
+        let levels = starts.clone().count() + 1;
+        let residuals = self.sums.residuals(known, starts);
+        let noise = RoundNoise::of(&residuals, levels, self.fitted)?;
         let typical = TypicalNoise::of(&noise, method::RESOLUTION.powi(2));
         Some(LevelNoise {
-            typical,
+            typical: typical.cautious(known),
             df: noise.of_mean(1).df,
         })
     }
 }
 
 impl LevelNoise {
-    /// The mean of `rounds`. The variance is larger if these rounds, or the rounds before them in `lately`, vary more
-    /// than usual.
+    /// The mean of some rounds. If they, or a day of these before them, vary more than usual, that counts.
     fn estimate(
         self,
         sums: &LevelSums,
-        lately: Range<usize>,
+        before: Range<usize>,
         rounds: Range<usize>,
     ) -> Option<Estimate> {
         let mean = sums.mean(rounds.clone())? + sums.origin;
-        let known =
-            [lately, rounds.clone()].map(|rounds| sums.variance(rounds).unwrap_or_default());
-        let unusual = known.into_iter().fold(1.0_f64, |most, variance| {
-            most.max(variance / self.typical.single)
-        });
+        let days = (before.len() / method::NOISE_LATELY).max(1);
+        let day = |age: usize| {
+            let end = before.end - age * method::NOISE_LATELY;
+            before.start.max(end.saturating_sub(method::NOISE_LATELY))..end
+        };
+        let known = (0..days).map(day).chain([rounds.clone()]);
+        let unusual = known
+            .filter_map(|rounds| sums.variance(rounds))
+            .fold(1.0_f64, |most, variance| {
+                most.max(variance / self.typical.single)
+            });
         let variance = self.typical.of_mean(rounds.len()) * unusual;
         Some(Estimate {
             mean,

@@ -38,7 +38,7 @@ class Scan:
         self.rounds, self.barred = rounds, barred
         self.recent_count = rounds_for(RECENT, model, LEAST_RECENT)
         self.degradations, self.baselines = list(known), {}
-        self.values = model.levels.values
+        self.values = model.levels.with_outliers
         self.reach = rounds_for(REACH, model, LEAST_REACH)
         deep = [(one.deep_at, model.levels.begins[one.at], one.level) for one in model.levels.changes
                 if one.deep_at is not None]
@@ -134,7 +134,7 @@ def incident_id(kind, model, opened):
 def degradation_record(model, rounds, one):
     """A degradation in its newest state."""
     values = [each.value for each in rounds if is_in(one, each.begin)]
-    level = mean([value for each, value in zip(rounds, model.levels.values) if is_in(one, each.begin)])
+    level = mean([value for each, value in zip(rounds, model.levels.with_outliers) if is_in(one, each.begin)])
     severity = "critical" if one.baseline - level >= CRITICAL_POINTS else "warning"
     return Incident(incident_id("degradation", model, one.opened), "degradation", severity, one.opened, one.resolved,
                     one.baseline, level, min(values))

@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass, replace
 
-from .noise import LEAST_VARIANCE, Estimate, Noise, ar_share, long_run_correlation, residuals
-from .numbers import mean, sample_variance, t_two_sided
+from .noise import (HIGHEST_CORRELATION, LEAST_DEVIATION, LEAST_VARIANCE, Estimate, Noise, ar_share,
+                    long_run_correlation, residuals)
+from .numbers import mean, median, sample_variance, t_two_sided
 from .rounds import rounds_for
 
 WEEK, DAY = 168, 24
@@ -13,8 +14,10 @@ ALLOWANCE, SIGNALS = 0.5, 3
 MONTH_HOURS, CHANGE_P = 720, 0.001
 LEAST_NEW = 4
 LATELY = 24
+FEW_ROUNDS = 192
+ODD, CAUTION = 2.5, 2
 BASELINE, LEAST_BASELINE = 168, 24
-NEEDED, LEAST_NEEDED = 24, 12
+NEEDED, LEAST_NEEDED = 24, 16
 DEEP_POINTS, REACH, LEAST_REACH = 5, 24, 4
 LIMIT = 3
 HELD_HOURS = 192
@@ -97,6 +100,18 @@ def shape_of(rounds, length):
     return frozenset(shape)
 
 
+def without_outliers(rounds):
+    """The rounds, with the median of the five around it for each outlier."""
+    values = [one.value for one in rounds]
+    last = max(0, len(values) - 5)
+    medians = [median(around) if len(around := values[min(max(0, at - 2), last):][:5]) == 5 else value
+               for at, value in enumerate(values)]
+    distances = [abs(value - middle) for value, middle in zip(values, medians)]
+    limit = ODD * max([LEAST_DEVIATION, *sorted(distances)[len(values) * 9 // 10:][:1]])
+    return [replace(one, value=middle) if distance > limit else one
+            for one, middle, distance in zip(rounds, medians, distances)]
+
+
 @dataclass(frozen=True)
 class LevelNoise:
     """The variance of a round, that in the long run, and the degrees of freedom."""
@@ -105,10 +120,12 @@ class LevelNoise:
     long_run: float
     freedom: float
 
-    def estimate(self, values, lately=()):
-        """The estimate of a mean, and of the rounds before it that may vary more than usual, too."""
+    def estimate(self, values, before=()):
+        """The estimate of a mean, and of the rounds before it of which a day may vary more than usual, too."""
         correlation = long_run_correlation(self.single, self.long_run)
-        variances = [sample_variance(some) for some in (values, lately) if len(some) > 1]
+        ends = range(len(before), 0, -LATELY) if len(before) < LATELY else range(len(before), LATELY - 1, -LATELY)
+        days = [before[max(0, end - LATELY):end] for end in ends]
+        variances = [sample_variance(some) for some in (values, *days) if len(some) > 1]
         unusual = max([1.0, *(one / self.single for one in variances)])
         return Estimate(self.single * ar_share(len(values), correlation) * unusual, self.freedom)
 
@@ -149,19 +166,22 @@ class Levels:
     def __init__(self, model, rounds):
         self.model, self.changes, self.noise = model, [], None
         length = model.length or 1
-        self.shape = shape_of(rounds, length)
-        cycle = Cycle(rounds, length, self.shape)
+        usual = without_outliers(rounds)
+        self.shape = shape_of(usual, length)
+        cycle = Cycle(usual, length, self.shape)
         self.begins = [one.begin for one in rounds]
-        self.values = [one.value - cycle.at(one.begin) for one in rounds]
+        self.with_outliers = [one.value - cycle.at(one.begin) for one in rounds]
+        self.values = [one.value - cycle.at(one.begin) for one in usual]
+        self.fitted = cycle.fitted
         if rounds:
             self.baseline_count = rounds_for(BASELINE, model, LEAST_BASELINE)
-            self.search(cycle.fitted)
+            self.search()
 
     def newest(self, start, end):
         """The rounds of a baseline: the newest from start to before end."""
         return self.values[max(start, end - self.baseline_count):end]
 
-    def search(self, fitted):
+    def search(self):
         known, measured, sums, since = 0, 0, {"down": 0.0, "up": 0.0}, {"down": 0, "up": 0}
         reach = rounds_for(REACH, self.model, LEAST_REACH)
         for place, value in enumerate(self.values):
@@ -186,14 +206,18 @@ class Levels:
                 since = {"down": known, "up": known}
             if known >= rounds_for(NEEDED, self.model, LEAST_NEEDED) and 4 * known >= 5 * measured:
                 measured = known
-                self.noise = self.measure(known, fitted) or self.noise
+                self.noise = self.measure(known) or self.noise
 
-    def measure(self, known, fitted):
-        starts = [one.at for one in self.changes]
-        noise = Noise.of(residuals(self.values[:known], starts), len(starts) + 1, fitted)
+    def measure(self, known, *further):
+        """The noise of the first rounds about their levels; a further one begins at a place."""
+        starts = [*(one.at for one in self.changes), *further]
+        noise = Noise.of(residuals(self.values[:known], starts), len(starts) + 1, self.fitted)
         if noise is None:
             return None
-        return LevelNoise(max(noise.variance(1), LEAST_VARIANCE), max(noise.long_run(), LEAST_VARIANCE), noise.freedom)
+        single, long_run = max(noise.variance(1), LEAST_VARIANCE), max(noise.long_run(), LEAST_VARIANCE)
+        c = long_run_correlation(single, long_run)
+        c = min(HIGHEST_CORRELATION, c + CAUTION * math.sqrt((1 - c * c) / known))
+        return LevelNoise(single, single * (1 + c) / (1 - c), noise.freedom)
 
     def tested(self, start, sums, since, place, way):
         first, rounds = since[way], self.values[since[way]:place + 1]
@@ -207,12 +231,15 @@ class Levels:
             if total > largest:
                 largest, began = total, at + 1
         before, now = self.newest(start, began), self.values[began:place + 1]
-        estimates = self.noise.estimate(before), self.noise.estimate(now, before[-LATELY:])
+        noise = self.measure(place + 1, began) if place + 1 < FEW_ROUNDS else self.noise
+        if noise is None:
+            return None
+        estimates = noise.estimate(before), noise.estimate(now, before)
         change = mean(now) - mean(before)
-        p = t_two_sided(change / math.sqrt(sum(one.variance for one in estimates)), self.noise.freedom)
+        p = t_two_sided(change / math.sqrt(sum(one.variance for one in estimates)), noise.freedom)
         if (change < 0) != (way == "down") or p * (MONTH_HOURS / self.model.length) >= CHANGE_P:
             return None
-        return Change(began, place, way, self.noise)
+        return Change(began, place, way, noise)
 
     def deepen(self, place, reach):
         if not self.changes:

@@ -31,6 +31,8 @@ class PairedNoise:
     def __init__(self, one, other):
         self.first, self.length = one.first, one.length
         self.values = [None if None in pair else pair[0] - pair[1] for pair in zip(one.rounds, other.rounds)]
+        centre = mean([value for value in self.values if value is not None] or [0.0])
+        self.values = [None if value is None else value - centre for value in self.values]
         known = [value for value in self.values if value is not None]
         self.levels, self.fitted = max(one.levels, other.levels), max(one.fitted, other.fitted)
         self.count = len(known)
@@ -52,7 +54,8 @@ class PairedNoise:
         count = sum(len(each) for each in blocks)
         if not count:
             return None
-        lost = min(m * self.levels + self.fitted, self.count * 3 // 4)
+        filled = sum(len(each) ** 2 for each in blocks) / count
+        lost = min(filled * self.levels + self.fitted, self.count * 3 // 4)
         return math.fsum(math.fsum(each) ** 2 for each in blocks) / count / m * self.count / (self.count - lost)
 
     def variance(self, n, end):

@@ -323,6 +323,34 @@ mod tests {
     }
 
     #[test]
+    fn missing_rounds_and_outliers_hide_few_falls() {
+        let outliers = NoiseKind::Outliers(0.01, 20.0);
+        for (noise, missing) in [(NoiseKind::White, 0.2), (outliers, 0.0)] {
+            for hours in [6, 24] {
+                let plan = SeriesPlan {
+                    noise,
+                    hours,
+                    missing,
+                    ..plan(Scenario::Step(5.0), 100)
+                };
+                let [drift, _, alert] = evaluate(plan).map(|findings| findings.found());
+                assert!(drift.min(alert) >= 90, "{plan:?}: {drift} {alert}");
+            }
+        }
+    }
+
+    #[test]
+    fn correlated_days_are_seldom_changes_of_level() {
+        let plan = SeriesPlan {
+            noise: NoiseKind::Autoregressive(0.8),
+            hours: 24,
+            ..plan(Scenario::Quiet, 200)
+        };
+        let [drift, _, alert] = evaluate(plan).map(|findings| findings.alarms);
+        assert!(drift <= 9 && alert <= 6, "{drift} {alert}");
+    }
+
+    #[test]
     fn delay_is_the_quantile_of_the_detections() {
         let findings = Findings {
             alarms: 4,

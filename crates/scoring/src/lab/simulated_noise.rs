@@ -21,9 +21,9 @@ pub enum NoiseKind {
     DailyCycle(f64),
     /// Independent normal values around a level that is lower by this amount on two days of the week.
     Weekend(f64),
-    /// Independent normal values, of which 2 % are outliers that are lower by this amount.
-    Outliers(f64),
-    /// Independent normal values whose standard deviation is halved, unchanged or doubled each day.
+    /// Independent normal values, of which this share are outliers: lower by this amount.
+    Outliers(f64, f64),
+    /// Independent normal values whose standard deviation is halved, usual or doubled, by day.
     ChangingByDay,
     /// Independent normal values whose standard deviation is multiplied by this factor from this hour on.
     Changed(f64, u32),
@@ -31,8 +31,6 @@ pub enum NoiseKind {
     PassRate(f64, u32),
 }
 
-/// The share of outliers.
-const OUTLIERS: f64 = 0.02;
 /// The weights of the default suites.
 const WEIGHTS: [f64; 3] = [0.40, 0.35, 0.25];
 
@@ -99,9 +97,9 @@ impl NoiseGenerator {
                 let is_weekend = (self.cycle / 24.0).floor() % 7.0 < 2.0;
                 lowered(amount, 2.0 / 7.0, is_weekend) + self.deviation * normal
             }
-            NoiseKind::Outliers(amount) => {
-                let is_outlier = self.random.uniform() < OUTLIERS;
-                lowered(amount, OUTLIERS, is_outlier) + self.deviation * normal
+            NoiseKind::Outliers(share, amount) => {
+                let is_outlier = self.random.uniform() < share;
+                lowered(amount, share, is_outlier) + self.deviation * normal
             }
             NoiseKind::ChangingByDay => self.factor_of_day(hour) * self.deviation * normal,
             NoiseKind::Changed(factor, from) => {
@@ -215,7 +213,7 @@ mod tests {
         let kinds = [
             NoiseKind::DailyCycle(2.0),
             NoiseKind::Weekend(3.0),
-            NoiseKind::Outliers(20.0),
+            NoiseKind::Outliers(0.02, 20.0),
             NoiseKind::ChangingByDay,
             NoiseKind::PassRate(0.98, 5),
         ];

@@ -48,10 +48,24 @@ impl TypicalNoise {
 
     /// The variance of the mean of `rounds` consecutive rounds, as in an autoregression with these two variances.
     pub(crate) fn of_mean(self, rounds: usize) -> f64 {
+        self.single * share_of_mean(self.correlation(), rounds)
+    }
+
+    /// The same with a correlation that is some standard errors larger, as measured on so many rounds.
+    pub(crate) fn cautious(self, rounds: usize) -> Self {
+        let measured = self.correlation();
+        let error = ((1.0 - measured * measured) * ratio(1, rounds)).sqrt();
+        let correlation = (measured + method::CHANGE_CORRELATION_ERRORS * error)
+            .min(method::NOISE_CORRELATION_MOST);
+        Self {
+            long_run: self.single * (1.0 + correlation) / (1.0 - correlation),
+            ..self
+        }
+    }
+
+    fn correlation(self) -> f64 {
         let share = self.long_run / self.single;
-        let correlation =
-            ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
-        self.single * share_of_mean(correlation, rounds)
+        ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST)
     }
 
     /// The noise of the mean of `rounds` rounds of a model with these peers.

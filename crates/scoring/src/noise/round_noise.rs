@@ -207,7 +207,7 @@ fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
         .map(|(from, to)| (to - from) * (to - from))
         .sum();
     let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
-    mean * fit_correction(known, lost)
+    mean * fit_correction(known, ratio(lost, 1))
 }
 
 /// The block length for `rounds` rounds: at most `longest`, and short enough that there are several blocks.
@@ -215,10 +215,10 @@ pub(super) fn block_length(longest: usize, rounds: usize) -> usize {
     longest.min(rounds / method::NOISE_BLOCKS).max(1)
 }
 
-/// The factor by which variances of deviations from fitted levels and effects are too small. The effect is stronger in
-/// long blocks.
-pub(super) fn fit_correction(known: usize, lost: usize) -> f64 {
-    ratio(known, known - lost.min(known - known.div_ceil(4)))
+/// Deviations from fitted levels and effects are smaller than those from the true ones, the more so in long blocks.
+pub(super) fn fit_correction(known: usize, lost: f64) -> f64 {
+    let all = ratio(known, 1);
+    all / (all - lost.min(ratio(known - known.div_ceil(4), 1)))
 }
 
 /// The spread of a mean if the variance of the newest `count` rounds is `quotient` times the usual one.

@@ -20,7 +20,9 @@ pub(crate) struct ScoreResiduals {
     first: Hour,
     /// The deviations in order of time; NaN for a missing round.
     rounds: Vec<f64>,
-    /// The sums of blocks of 1, 2, … rounds, computed on first use; NaN if a round is missing.
+    /// Number of rounds that are not missing.
+    known: usize,
+    /// The sums of blocks of 1, 2, … rounds, computed on first use; not a number if a round is missing.
     blocks: [OnceLock<Vec<f64>>; method::NOISE_BLOCK],
     /// Number of levels, and number of fitted effects.
     levels: usize,
@@ -31,12 +33,20 @@ pub(crate) struct ScoreResiduals {
 #[derive(Clone, Debug)]
 pub(crate) struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
-    /// The number of rounds that both scores have, and the sum of the squared differences.
-    common: (usize, f64),
-    /// Number of levels, and number of fitted effects.
+    common: CommonRounds,
+    /// Number of levels and of fitted effects.
     levels: usize,
     fitted: usize,
     means: MeanNoise,
+}
+
+/// The differences in the rounds that two scores share.
+#[derive(Clone, Copy, Debug)]
+struct CommonRounds {
+    count: usize,
+    mean: f64,
+    /// The sum of their squares about the mean.
+    squares: f64,
 }
 
 impl ScoreResiduals {
@@ -56,17 +66,17 @@ impl ScoreResiduals {
             length,
             first,
             rounds: none,
+            known: 0,
             blocks,
             levels,
             fitted,
         };
         for (hour, deviation) in rounds {
             let place = residuals.place(hour);
-            residuals
-                .rounds
-                .get_mut(place)
-                .into_iter()
-                .for_each(|round| *round = deviation);
+            if let Some(round) = residuals.rounds.get_mut(place) {
+                *round = deviation;
+                residuals.known += 1;
+            }
         }
         residuals
     }
@@ -99,9 +109,19 @@ impl ScoreResiduals {
             .max(1.0)
     }
 
-    /// The sum of the squared differences from `other`.
+    /// The sum of the squares of the differences from another, about their mean.
     pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
-        sum_of_squares(&self.rounds, &other.rounds)
+        let mean = self.mean_difference(other);
+        squared_differences(&self.rounds, &other.rounds, mean).1
+    }
+
+    /// The mean difference from another. That of all rounds is zero, like the means of both.
+    fn mean_difference(&self, other: &Self) -> f64 {
+        if [self.known, other.known] == [self.rounds.len(); 2] {
+            return 0.0;
+        }
+        let count = common_rounds(&self.rounds, &other.rounds);
+        sum_of_differences(&self.rounds, &other.rounds) * ratio(1, count.max(1))
     }
 
     /// A lower bound for the variance of a difference, given the sum of squares.
@@ -118,8 +138,7 @@ impl ScoreResiduals {
 
     /// Whether there are too few rounds to determine the noise.
     pub(crate) fn are_few(&self) -> bool {
-        let known = self.rounds.iter().filter(|round| !round.is_nan());
-        known.count() < method::NOISE_LEAST
+        self.known < method::NOISE_LEAST
     }
 
     fn sums(&self, block: usize) -> &[f64] {
@@ -154,14 +173,18 @@ impl<'r> PairedNoise<'r> {
             return None;
         }
         let pair = [one, other];
-        let common = (common_rounds(&one.rounds, &other.rounds), squares);
+        let common = CommonRounds {
+            count: common_rounds(&one.rounds, &other.rounds),
+            mean: one.mean_difference(other),
+            squares,
+        };
         let levels = one.levels.max(other.levels);
         let fitted = one.fitted.max(other.fitted);
         let free = common
-            .0
+            .count
             .checked_sub(levels + fitted)
-            .filter(|free| *free > 0 && common.0 >= method::NOISE_LEAST)?;
-        let measure = |block| block_variance(pair, common, block, block * levels + fitted);
+            .filter(|free| *free > 0 && common.count >= method::NOISE_LEAST)?;
+        let measure = |block| block_variance(pair, common, block, [levels, fitted]);
         let means = MeanNoise::of(one.rounds.len(), free, measure)?;
         Some(Self {
             pair,
@@ -175,68 +198,71 @@ impl<'r> PairedNoise<'r> {
     /// The variance of the mean of `rounds` consecutive differences before an hour, computed as for the rounds of one
     /// model.
     pub(crate) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
-        let measure = |block| {
-            block_variance(
-                self.pair,
-                self.common,
-                block,
-                block * self.levels + self.fitted,
-            )
-        };
+        let measure =
+            |block| block_variance(self.pair, self.common, block, [self.levels, self.fitted]);
         let usual = self.means.of_mean(rounds, measure);
         let [one, other] = self.pair.map(|residuals| {
             let end = residuals.place(end).min(residuals.rounds.len());
             let from = end - rounds.max(method::NOISE_LATELY).min(end);
             residuals.rounds.get(from..end).unwrap_or_default()
         });
-        let (count, squares) = squared_differences(one, other);
-        let (rounds, of_all) = self.common;
-        changed(usual, squares * ratio(rounds, count) / of_all, count)
+        let common = self.common;
+        let (count, squares) = squared_differences(one, other, common.mean);
+        let quotient = squares * ratio(common.count, count) / common.squares;
+        changed(usual, quotient, count)
     }
 }
 
-/// The variance of the mean of a block of differences; `None` if there is no block. Fits have used up `lost` values.
+/// The variance of the mean of as many differences as a block has; `None` without any. So many levels and effects are fitted.
 fn block_variance(
     pair: [&ScoreResiduals; 2],
-    common: (usize, f64),
+    common: CommonRounds,
     block: usize,
-    lost: usize,
+    [levels, fitted]: [usize; 2],
 ) -> Option<f64> {
     let [one, other] = pair;
-    let (count, squares) = if block == 1 {
-        common
-    } else if common.0 == one.rounds.len() {
-        let (blocks, squares) = squared_differences(one.sums(block), other.sums(block));
-        (blocks * block, squares)
+    let whole = ratio(block, 1);
+    let (count, squares, filled) = if block == 1 {
+        (common.count, common.squares, whole)
+    } else if common.count == one.rounds.len() {
+        let (blocks, squares) = squared_differences(one.sums(block), other.sums(block), 0.0);
+        (blocks * block, squares, whole)
     } else {
-        squared_sums(pair, block)
+        squared_sums(pair, common.mean, block)
     };
-    let mean = squares * ratio(1, count.max(1)) * ratio(1, block);
-    (count > 0).then_some(mean * fit_correction(common.0, lost))
+    let mean = squares * ratio(1, count.max(1)) / whole;
+    let lost = filled * ratio(levels, 1) + ratio(fitted, 1);
+    (count > 0).then_some(mean * fit_correction(common.count, lost))
 }
 
-/// The number of differences in blocks, and the sum of the squared block sums. Rounds may be missing in a block.
-fn squared_sums(pair: [&ScoreResiduals; 2], block: usize) -> (usize, f64) {
+/// The number of differences in blocks, the sum of the squares of the sums of blocks, of which rounds may be missing, and the
+/// number of differences in the block of a difference on average.
+fn squared_sums(pair: [&ScoreResiduals; 2], mean: f64, block: usize) -> (usize, f64, f64) {
     let [ones, others] = pair.map(|residuals| residuals.rounds.chunks_exact(block));
     let mut count = 0;
     let mut squares = 0.0;
+    let mut filled = 0;
     for (one, other) in ones.zip(others) {
-        let mut sum = 0.0;
-        for (one, other) in one.iter().zip(other) {
-            let difference = one - other;
-            if !difference.is_nan() {
-                count += 1;
-                sum += difference;
-            }
-        }
+        let known = common_rounds(one, other);
+        let sum = sum_of_differences(one, other) - mean * ratio(known, 1);
+        count += known;
         squares += sum * sum;
+        filled += known * known;
     }
-    (count, squares)
+    (count, squares, ratio(filled, count.max(1)))
 }
 
-/// The number of differences, and the sum of their squares.
-fn squared_differences(one: &[f64], other: &[f64]) -> (usize, f64) {
-    (common_rounds(one, other), sum_of_squares(one, other))
+/// The number of differences, and the sum of their squares about a mean.
+fn squared_differences(one: &[f64], other: &[f64], mean: f64) -> (usize, f64) {
+    let count = common_rounds(one, other);
+    let squares = sum_of_squares(one, other);
+    let moved = mean * (2.0 * sum_of_differences(one, other) - mean * ratio(count, 1));
+    (count, (squares - moved).max(0.0))
+}
+
+fn sum_of_differences(one: &[f64], other: &[f64]) -> f64 {
+    let differences = one.iter().zip(other).map(|(one, other)| one - other);
+    differences.filter(|difference| !difference.is_nan()).sum()
 }
 
 fn common_rounds(one: &[f64], other: &[f64]) -> usize {
@@ -266,4 +292,34 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
         },
     );
     sums.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The residuals of rounds with the same values, of which every so many are missing.
+    fn without_every(number: u64) -> ScoreResiduals {
+        let month = Hour::numbered(method::NOISE_HOURS).last(method::NOISE_HOURS);
+        let rounds: Vec<(Hour, f64)> = month
+            .hours()
+            .filter(|hour| !hour.number().is_multiple_of(number))
+            .map(|hour| (hour, if hour.number() % 11 < 3 { 9.0 } else { 1.0 }))
+            .collect();
+        let mean = rounds.iter().map(|(_, value)| value).sum::<f64>() * ratio(1, rounds.len());
+        let residuals = rounds.iter().map(|(hour, value)| (*hour, value - mean));
+        ScoreResiduals::of(month, RoundLength::HOUR, residuals, 1, 0)
+    }
+
+    #[test]
+    fn shared_noise_cancels_although_rounds_are_missing() {
+        let [one, other] = [5, 7].map(without_every);
+        let squares = one.squares_of_differences(&other);
+        let noise = PairedNoise::of(&one, &other, squares).unwrap();
+        let end = Hour::numbered(method::NOISE_HOURS);
+        for rounds in [1, 24, 168] {
+            let variance = noise.of_mean_before(end, rounds).variance;
+            assert!(variance < 1e-9, "{rounds}: {variance}");
+        }
+    }
 }

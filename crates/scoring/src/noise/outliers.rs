@@ -1,0 +1,78 @@
+//! Rounds without outliers, so that a single odd round neither begins a level nor hides one by its noise.
+
+use crate::method;
+use crate::period_scores::ScoreRound;
+
+/// The rounds, with the median of the five rounds around it for each outlier. A level of three rounds is none.
+pub(crate) fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {
+    let median = |at: usize| {
+        let from = at.saturating_sub(2).min(rounds.len().saturating_sub(5));
+        let mut around = rounds.get(from..)?.first_chunk()?.map(|round| round.score);
+        around.sort_unstable_by(f64::total_cmp);
+        let [_, _, median, _, _] = around;
+        Some(median)
+    };
+    let medians: Vec<f64> = rounds
+        .iter()
+        .enumerate()
+        .map(|(at, round)| median(at).unwrap_or(round.score))
+        .collect();
+    let of_rounds = || rounds.iter().zip(&medians);
+    let mut distances: Vec<f64> = of_rounds()
+        .map(|(round, median)| (round.score - median).abs())
+        .collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    let most = distances.get(rounds.len() * 9 / 10).copied();
+    let limit = method::OUTLIER_DISTANCE * most.unwrap_or_default().max(method::RESOLUTION);
+    of_rounds()
+        .map(|(round, median)| ScoreRound {
+            score: if (round.score - median).abs() > limit {
+                *median
+            } else {
+                round.score
+            },
+            ..*round
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hour::Hour;
+
+    fn scores(changed: &[(usize, f64)]) -> Vec<f64> {
+        let round = |number: u32| ScoreRound {
+            hour: Hour::numbered(u64::from(number)),
+            score: 70.0 + f64::from(number % 3),
+        };
+        let mut rounds: Vec<ScoreRound> = (0..30).map(round).collect();
+        for (at, score) in changed {
+            rounds[*at].score = *score;
+        }
+        without_outliers(&rounds)
+            .iter()
+            .map(|round| round.score)
+            .collect()
+    }
+
+    #[test]
+    fn one_or_two_odd_rounds_count_as_the_median_around_them() {
+        for odd in [&[(9, 50.0)][..], &[(28, 90.0), (29, 90.0)]] {
+            assert!(
+                scores(odd)
+                    .iter()
+                    .all(|score| (70.0..=72.0).contains(score))
+            );
+        }
+    }
+
+    #[test]
+    fn a_level_of_three_rounds_is_kept() {
+        let level = [50.0, 51.0, 52.0];
+        let fallen: Vec<(usize, f64)> = (27..).zip(level).collect();
+        let kept = scores(&fallen);
+        assert_eq!(kept[27..], level);
+        assert!(kept[..27].iter().all(|score| *score >= 70.0));
+    }
+}
