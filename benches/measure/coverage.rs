@@ -176,10 +176,13 @@ fn cases_of_noise() -> Vec<CoverageCase> {
         ("sd changing by day", ChangingByDay, 1, &[Latest, Day, Week]),
         (
             "2 % outliers of -20",
-            period,
-            NoiseKind::Outliers(0.02, 20.0),
-        ));
-        cases.push(every(
+            Outliers(0.02, 20.0),
+            1,
+            &[Latest, Day, Week],
+        ),
+        (
+            "daily cycle ±2, 6-hourly",
+            DailyCycle(2.0),
             6,
             &[Latest, Day, Week],
         ),
