@@ -221,8 +221,7 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days whose balance is known. The balance of a window that was used since
-    /// startup is known.
+    /// Status of the windows of several days whose balance is known. The balance is known if the window has been used since startup.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();

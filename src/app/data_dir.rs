@@ -99,7 +99,7 @@ fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Warns if other users can enter or write a directory of this user. The mode of another owner's directory is not
+/// Warns if this user owns the directory and other users can enter it or write to it. The mode of another owner's directory is not
 /// checked, because pod volumes belong to root and are open to everyone.
 fn warn_if_open(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
@@ -108,7 +108,7 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
     if is_own && mode & 0o033 != 0 {
         tracing::warn!(
             path = %path.display(), mode = format!("{mode:04o}"),
-            "other users can enter or write the data directory, which holds digests of keys and mail addresses: \
+            "other users can enter the data directory or write to it, which holds digests of keys and mail addresses: \
              remove their rights, with chmod 700"
         );
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use scoregate_base::clock::Wall;
 use scoregate_store::{Ledger as _, Store, StoreError, maintenance};
 
-/// A warning is logged if nothing was written to the ledger for longer than this.
+/// A warning is logged if nothing has been written to the ledger for longer than this.
 const LONG_IDLE_DAYS: u32 = 7;
 
 /// Logs an opened day that is in the future, with the command that closes it. Also warns if the clock is days ahead of

@@ -161,7 +161,7 @@ impl HeldShares {
         self.sums.get(&party).copied().unwrap_or(0)
     }
 
-    /// The oldest share of the party that has the most, if that party's level exceeds `above`.
+    /// The oldest share of the party with the highest level, if that level exceeds `above`.
     fn largest(&self, is_client: bool, above: usize) -> Option<u64> {
         let sums = self.sums.iter();
         let candidates = sums.filter(|(party, _)| !is_client || matches!(party, Party::Network(_)));

@@ -243,8 +243,7 @@ impl FleetDocuments {
         })
     }
 
-    /// Publishes a document that this gateway fetched. If the published version is `known`, which has the same content,
-    /// only a confirmation is published. Returns the document's version, or `None` if it was not published.
+    /// Publishes a document that this gateway fetched. `known` is an earlier version with the same content. If it is still the published version, only a confirmation is published. Returns the document's version, or `None` if it was not published.
     pub(super) async fn publish(
         &self,
         name: &str,
@@ -300,7 +299,7 @@ impl FleetDocuments {
             .unwrap_or(FleetTurn::Alone)
     }
 
-    /// Publishes that this gateway polled the backend.
+    /// Publishes the time at which this gateway polled the backend.
     pub(super) async fn probed(&self, claim: &FleetClaim, at: Mono) {
         let poll = claim.publication(Bytes::new(), at, Wall::default(), String::new());
         self.publish(PROBE, claim, poll, None).await;
@@ -391,7 +390,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
-        // This replaces a refresh that was not taken yet, because the refresher needs only the newest refresh.
+        // This replaces a refresh that has not been taken yet, because the refresher needs only the newest refresh.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),
@@ -401,7 +400,7 @@ impl FleetDocuments {
 
     /// Probes the store if it is unreachable. Called every few seconds.
     pub(super) async fn ask_again(&self) {
-        // The flag only saves calls, so a late value costs at most one call.
+        // The flag only saves calls, so a stale value costs at most one call.
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }
@@ -418,7 +417,7 @@ impl FleetDocuments {
         self.record(call.await)
     }
 
-    /// Records from the result of a call whether the store can be used.
+    /// Records whether the store can be used, based on the result of a call.
     fn record<T>(&self, result: Result<T, StoreError>) -> Option<T> {
         let was_away = self.is_away.swap(result.is_err(), Ordering::Relaxed);
         match result {

@@ -50,7 +50,7 @@ pub(super) struct SiteAdmission {
 pub(super) enum LinkLimit {
     /// A network that contains the client has used up its links.
     Network,
-    /// The remaining links of all networks are reserved for networks with fewer requests.
+    /// The links that remain in the total for all networks are reserved for networks with fewer requests.
     Reserved,
     /// All networks together have used up their links.
     Total,

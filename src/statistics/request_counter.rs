@@ -1,7 +1,6 @@
 //! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
 //!
-//! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this
-//! process, which only grow. Successive `Account`s of an application therefore add up to one total.
+//! A request increments a number in its account. Before each recording, these numbers are reset to zero and added to the totals of this process, which never decrease. Successive `Account`s of an application therefore add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

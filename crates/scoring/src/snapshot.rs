@@ -33,7 +33,7 @@ pub enum RunSource {
     /// Measured runs in memory.
     #[cfg(any(test, feature = "lab"))]
     Runs(super::lab::measured_runs::MeasuredRuns),
-    /// Measured runs on disk. Runs in the future count after their hour has ended.
+    /// Measured runs on disk. Runs dated in the future are counted only after their hour has ended.
     Archive(Archive),
 }
 

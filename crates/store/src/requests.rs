@@ -69,7 +69,7 @@ pub struct RequestTotal {
     pub requests: u64,
 }
 
-/// A query of the requests of an application, summed over all nodes.
+/// A query for the request counts of an application, summed over all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQuery {
     /// The application.

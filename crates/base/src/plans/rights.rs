@@ -126,7 +126,7 @@ impl Rights {
         is_narrower.then(|| Self::of(RightsRow { periods, ..*self.0 }))
     }
 
-    /// These rights with this longest period of a [`DEEP`] endpoint. `None` for other endpoints, and if no period is
+    /// These rights with `longest` as the longest period of a [`DEEP`] endpoint. `None` for other endpoints, and if no period is
     /// left.
     pub fn with_depth(self, route: Route, longest: Period) -> Option<Self> {
         let mut row = *self.0;

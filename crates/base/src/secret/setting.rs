@@ -1,4 +1,4 @@
-//! Secrets of the settings. A secret in a file is read again while the program runs, so that it can be rotated without
+//! Secrets in the settings. A secret in a file is read again while the program runs, so that it can be rotated without
 //! a restart. A rejected file never replaces the value in use.
 
 use std::path::Path;

@@ -24,7 +24,7 @@ RETURNING restored_at, seen_at, (SELECT id::text FROM {schema}.site) AS data_set
 
 const REMOVE_NODE: &str = "DELETE FROM {schema}.nodes WHERE node = $1";
 
-/// Returns the clock even if there are no nodes, in a row without a node.
+/// Returns the database time in every row. If there are no nodes, returns one row in which the node columns are null.
 const LIST_NODES: &str = "
 SELECT c.at, n.node, n.name, n.version, n.started_at, n.last_seen_at, n.units_held, n.usage_recorded_at
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) c

@@ -27,7 +27,7 @@ const IDEMPOTENCY_DAYS: u32 = 4;
 /// changes at most 1,000 records of its main table.
 const ONLY_IN_DATABASE: [&str; 4] = [POOLS, DOCUMENTS, REFRESHES, NODES];
 
-/// Pools that were not used for an hour are full, and all leases from them have expired.
+/// Pools that have not been used for an hour are full, and all leases from them have expired.
 const POOLS: &str = "
 WITH idle AS (
     SELECT application FROM {schema}.minute_pools
@@ -36,7 +36,7 @@ WITH idle AS (
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 
-/// Documents that were neither claimed nor confirmed for a week. The number of a claim is at least the time of the
+/// Documents that have been neither claimed nor confirmed for a week. The number of a claim is at least the time of the
 /// claim.
 const DOCUMENTS: &str = "
 WITH outdated AS (
