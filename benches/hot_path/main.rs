@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench hot_path` counts if valgrind is installed, and fails if a kind takes over 3 % more
 //! instructions than `recorded.toml` states; `SCOREGATE_WRITE=1` records new values. `-- PATH` only counts another build
-//! of the program, and `-- --guard PATH` compares it with the recorded values as well. The code of a response is counted as well: what each request touches, in cache lines.
+//! of the program, and `-- --guard PATH` compares it with the recorded values as well. The code of a response is
+//! counted as well: what each request touches, in cache lines.
 
 #![expect(
     clippy::print_stdout,

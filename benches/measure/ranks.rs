@@ -1,5 +1,7 @@
-//! Ranks of the scoring backend: the share of leaderboards of which all true ranks are within their published bounds, the width of
-//! the bounds, and the share of neighbours that are separated. Both are compared with a paired t test of the rounds of the period:
+//! Ranks of the scoring backend: the share of leaderboards of which all true ranks are within their published
+//! bounds, the width of
+//! the bounds, and the share of neighbours that are separated. Both are compared with a paired t test of the rounds
+//! of the period:
 //! for the bounds with Bonferroni's correction for all pairs, for neighbours at 5 %.
 
 use std::sync::Arc;

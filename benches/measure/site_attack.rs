@@ -3,7 +3,8 @@
 //! does with the attack, without the cost of the attack itself.
 //!
 //! The attack comes from many networks, as far as the gateway can know: each request has another client address, from a
-//! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench measure -- site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
+//! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench measure
+//! -- site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -221,7 +221,8 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days whose balance is known. The balance is known if the window has been used since startup.
+    /// Status of the windows of several days whose balance is known. The balance is known if the window has
+    /// been used since startup.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();

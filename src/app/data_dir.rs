@@ -99,7 +99,8 @@ fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Warns if this user owns the directory and other users can enter it or write to it. The mode of another owner's directory is not
+/// Warns if this user owns the directory and other users can enter it or write to it. The mode of another owner's
+/// directory is not
 /// checked, because pod volumes belong to root and are open to everyone.
 fn warn_if_open(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;

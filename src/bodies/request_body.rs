@@ -76,7 +76,8 @@ impl BodyBudget {
         }
     }
 
-    /// Takes memory for the codec of an HTTP/2 connection of this client. Returns `None` if the memory is used up and no network would use more of it than this client's network.
+    /// Takes memory for the codec of an HTTP/2 connection of this client. Returns `None` if the memory is used
+    /// up and no network would use more of it than this client's network.
     pub fn take_codec(&self, client: IpAddr) -> Option<Share> {
         self.codecs.take(Holder::Client(client), HTTP2_CODEC)
     }

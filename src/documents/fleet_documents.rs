@@ -243,7 +243,9 @@ impl FleetDocuments {
         })
     }
 
-    /// Publishes a document that this gateway fetched. `known` is an earlier version with the same content. If it is still the published version, only a confirmation is published. Returns the document's version, or `None` if it was not published.
+    /// Publishes a document that this gateway fetched. `known` is an earlier version with the same content. If
+    /// it is still the published version, only a confirmation is published. Returns the document's version, or
+    /// `None` if it was not published.
     pub(super) async fn publish(
         &self,
         name: &str,

@@ -1,6 +1,8 @@
 //! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
 //!
-//! A request increments a number in its account. Before each recording, these numbers are reset to zero and added to the totals of this process, which never decrease. Successive `Account`s of an application therefore add up to one total.
+//! A request increments a number in its account. Before each recording, these numbers are reset to zero and added
+//! to the totals of this process, which never decrease. Successive `Account`s of an application therefore add up to
+//! one total.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

@@ -2,7 +2,8 @@
 //! keys; and the cost of an exact daily quota per hit. The same for a shared store on PostgreSQL, and how a site on it
 //! grows.
 //!
-//! `cargo bench --bench measure -- ledger` is small; `SCOREGATE_FULL=1` makes it large. With `file`, `exchanges` or `growth` after
+//! `cargo bench --bench measure -- ledger` is small; `SCOREGATE_FULL=1` makes it large. With `file`, `exchanges` or
+//! `growth` after
 //! it only a part runs. Everything is in the temporary directory: set TMPDIR to a real disk.
 
 mod database;

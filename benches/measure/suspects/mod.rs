@@ -1,7 +1,8 @@
 //! The judgement on evidence of use, on simulated months of honest and dishonest clients.
 //!
 //! `cargo bench --bench measure -- suspects` is small; `SCOREGATE_FULL=1` uses 20 seeds with 2,000 honest applications each. A
-//! number after it is the first seed: 1 to 80 are those on which the rules were chosen. The figures are the same on every machine.
+//! number after it is the first seed: 1 to 80 are those on which the rules were chosen. The figures are the same on
+//! every machine.
 //! It fails if the judgement errs more often than it may.
 
 mod gateways;

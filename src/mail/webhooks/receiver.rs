@@ -131,7 +131,8 @@ impl Receiver {
 }
 
 /// Whether a name has a top-level domain that can have public hosts. A last label that begins with a digit is part of
-/// an IP address in a form such as `0x7f.0x1`, and `localhost` resolves to loopback. A name with a trailing dot is rejected, because its last label is empty.
+/// an IP address in a form such as `0x7f.0x1`, and `localhost` resolves to loopback. A name with a trailing dot is
+/// rejected, because its last label is empty.
 fn has_top_level_domain(host: &str) -> bool {
     host.rsplit_once('.').is_some_and(|(_, last)| {
         last.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -186,7 +186,8 @@ async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged(
     program.stop().with(0);
 }
 
-/// Lines with mistakes that a single JSON line does not show (`admin/key_lines.rs`), each with its wrong field and words of the message; without a field, the line is imported.
+/// Lines with mistakes that a single JSON line does not show (`admin/key_lines.rs`), each with its wrong field and
+/// words of the message; without a field, the line is imported.
 fn lines_with_mistakes(held: &str) -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let new = |text: &str| digest(&format!("new {text}"));
     vec![

@@ -54,7 +54,7 @@ fn every_file_of_the_data_directory_is_private_and_an_open_directory_is_reported
         directory,
     ];
     let program = Program::spawn(with_open_mask(&serve));
-    let warning = program.logs("other users can enter or write the data directory");
+    let warning = program.logs("other users can enter the data directory or write to it");
     assert!(
         warning.contains("0755") && warning.contains("chmod 700"),
         "{warning}"
