@@ -13,7 +13,7 @@ use crate::model_state::ModelState;
 use crate::noise::round_noise::ratio;
 use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
 use crate::score_noise::{EdgeReach, UncertainScore};
-use crate::statistics::{SampleSums, Spread};
+use crate::statistics::{SampleSums, Spread, median};
 use crate::student::{self, TailQuantiles};
 
 /// A score that can be compared with those of other models.
@@ -49,7 +49,7 @@ pub(crate) struct ScoreDifference {
 
 /// The variance of a round of the usual difference of a ranking; its degrees of freedom are the more, the more alike they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UsualNoise(Spread);
+pub(crate) struct UsualNoise(Spread);
 
 /// How sure it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,6 +96,18 @@ impl<'a> ComparedScore<'a> {
     /// Whether the model has too few rounds for a noise of its own.
     pub(super) fn has_few_rounds(&self) -> bool {
         self.residuals.are_few()
+    }
+
+    /// Whether this score is above another, beyond the bound with these quantiles, given the usual noise of a ranking.
+    pub(crate) fn is_above(
+        &self,
+        other: &Self,
+        usual: Option<UsualNoise>,
+        quantiles: &TailQuantiles,
+    ) -> bool {
+        let noise = NoiseOfPair::default();
+        self.less_with(other, self.shared(other), &noise, usual)
+            .is_beyond(quantiles)
     }
 
     /// This score less another.
@@ -266,25 +278,21 @@ impl<'a> ComparedScore<'a> {
 
 impl UsualNoise {
     /// That of these pairs of scores; `None` with too few.
-    pub(super) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
+    pub(crate) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
         let noises = pairs.filter_map(|[one, other]| {
             let count = one.shared(other)?.count;
             let noise = one.noise_of_pair(other, count, &NoiseOfPair::default())?;
-            // A variance with these degrees of freedom is that much too small at its mean logarithm.
-            Some([
-                (noise.variance * ratio(count, 1)).ln() + 1.0 / noise.df,
-                2.0 / noise.df,
-            ])
+            Some((noise.variance * ratio(count, 1), 2.0 / noise.df))
         });
-        let noises: Vec<[f64; 2]> = noises.collect();
-        let logarithms: SampleSums = noises.iter().map(|[logarithm, _]| *logarithm).collect();
-        let by_chance: SampleSums = noises.iter().map(|[_, variance]| *variance).collect();
+        let (variances, by_chance): (Vec<f64>, Vec<f64>) = noises.unzip();
+        let logarithms: SampleSums = variances.iter().map(|variance| variance.ln()).collect();
+        let by_chance: SampleSums = by_chance.into_iter().collect();
         let excess = logarithms.variance()? - by_chance.mean()?;
         Some(Self(Spread {
-            variance: logarithms.mean()?.exp(),
+            variance: median(&variances)?,
             df: 2.0 / excess.max(2.0 / method::NOISE_FREEDOM_MOST),
         }))
-        .filter(|_| noises.len() >= method::PEERS_LEAST)
+        .filter(|_| variances.len() >= method::PEERS_LEAST)
     }
 
     /// The noise of a pair in so many rounds, with that of the others.
@@ -345,5 +353,5 @@ pub(crate) fn is_above(
 ) -> bool {
     let [one, other] = [one, other].map(|model| ComparedScore::of(model, period, measure));
     one.zip(other)
-        .is_some_and(|(one, other)| one.less(&other).is_beyond(quantiles))
+        .is_some_and(|(one, other)| one.is_above(&other, None, quantiles))
 }
