@@ -5,7 +5,7 @@
 //!
 //! Performance as measured with 1,000 series, among 150 models whose rounds vary by 1.5 points about their level,
 //! independently. With daily rounds, 96 % of the falls by 5 points were found by drift and by an alert, 92 % with a fifth
-//! of the rounds missing, after 8 rounds at the median and 17 at the 95th percentile; with hourly rounds all, after 5 and 9.
+//! of the rounds missing, after 7 rounds at the median and 17 at the 95th percentile; with hourly rounds all, after 5 and 8.
 //! Quiet series had at most 0.03 drifts and 0.02 alerts a month with correlations up to 0.8. The bench `detection` prints
 //! the whole table; tests verify a part of it.
 //!

@@ -8,7 +8,7 @@ from .numbers import mean
 from .rounds import rounds_for
 from .runs import HOUR, seconds
 
-METHOD = "5.0"
+METHOD = "5.1"
 RECENT, LEAST_RECENT = 6, 2
 LOW_POINTS, CRITICAL_POINTS = 2.5, 10
 LONGEST_HOURS = 168

@@ -101,10 +101,10 @@ def shape_of(rounds, length):
 
 
 def without_outliers(rounds):
-    """The rounds, with the median of the five around it for each outlier."""
+    """The rounds, with the median of the seven around it for each outlier."""
     values = [one.value for one in rounds]
-    last = max(0, len(values) - 5)
-    medians = [median(around) if len(around := values[min(max(0, at - 2), last):][:5]) == 5 else value
+    last = max(0, len(values) - 7)
+    medians = [median(around) if len(around := values[min(max(0, at - 3), last):][:7]) == 7 else value
                for at, value in enumerate(values)]
     distances = [abs(value - middle) for value, middle in zip(values, medians)]
     limit = ODD * max([LEAST_DEVIATION, *sorted(distances)[len(values) * 9 // 10:][:1]])

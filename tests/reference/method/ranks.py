@@ -5,7 +5,7 @@ from copy import copy
 
 from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_PEERS, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
                     ar_share, changed, correlation_of)
-from .numbers import increasing_root, mean, published_score, rounded, sample_variance, t_below, t_quantile
+from .numbers import increasing_root, mean, median, published_score, rounded, sample_variance, t_below, t_quantile
 from .runs import SORT_SCORES
 
 NEGLIGIBLE = 1e-18
@@ -139,9 +139,9 @@ def usual_noise(differences):
     known = [one for one in differences if one is not None and one.rounds]
     if len(known) < LEAST_PEERS:
         return None
-    logarithms = [math.log(one.noise * one.rounds) + 1 / one.freedom for one in known]
-    excess = sample_variance(logarithms) - mean([2 / one.freedom for one in known])
-    return math.exp(mean(logarithms)), 2 / max(excess, 2 / MOST_FREEDOM)
+    variances = [one.noise * one.rounds for one in known]
+    excess = sample_variance([math.log(one) for one in variances]) - mean([2 / one.freedom for one in known])
+    return median(variances), 2 / max(excess, 2 / MOST_FREEDOM)
 
 
 def below(z):
@@ -232,7 +232,7 @@ class Ranks:
         for model, following in zip(listed, listed[1:]):
             if model.id in found:
                 difference = self.difference(model, following, period, sort_by)
-                found[model.id]["tiedWithNext"] = difference is None or not difference.is_positive(0.025)
+                found[model.id]["tiedWithNext"] = difference is None or not difference.combined(usual).is_positive(0.025)
         return found
 
     def comparisons(self, model):

@@ -9,21 +9,18 @@ use crate::figures::Status;
 use crate::hour::of_period;
 use crate::measure::Measure;
 use crate::model_state::{ModelState, PeriodSummary, RankBounds};
-use crate::ranks::differences::is_above;
+use crate::ranks::differences::{ComparedScore, UsualNoise};
 use crate::snapshot::Snapshot;
 
 /// All models, ranked. Models without a score are last. Ties are ordered by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
-    let nexts = ranked.iter().copied().skip(1).map(Some).chain([None]);
-    let pairs = ranked.iter().zip(nexts);
-    pairs
-        .map(|(model_state, next)| {
+    let mut tied = tied(snapshot, &ranked, period, sort_by).into_iter();
+    ranked
+        .iter()
+        .map(|model_state| {
             let item = item(model_state, period, sort_by);
-            item.maybe(
-                "tiedWithNext",
-                tied(snapshot, model_state, next, period, sort_by),
-            )
+            item.maybe("tiedWithNext", tied.next().flatten())
         })
         .collect()
 }
@@ -99,24 +96,37 @@ fn rank_bounds(model_state: &ModelState, period: Period, sort_by: SortBy) -> Opt
     *of_period(period, ranked_by(sort_by)?.of(&model_state.ranks))
 }
 
-/// Whether a model and the next one in the list may have the same rank.
+/// Whether each model of a ranking and the next one may have the same rank.
 fn tied(
     snapshot: &Snapshot,
-    model_state: &ModelState,
-    next: Option<&ModelState>,
+    ranked: &[&ModelState],
     period: Period,
     sort_by: SortBy,
-) -> Option<bool> {
+) -> Vec<Option<bool>> {
     let measure = shown(sort_by);
-    rank_bounds(model_state, period, sort_by)?;
-    let next = next.filter(|next| next.over(period).published(measure).is_some())?;
-    Some(!is_above(
-        model_state,
-        next,
-        period,
-        measure,
-        &snapshot.quantiles,
-    ))
+    let is_known = |model: &ModelState| rank_bounds(model, period, sort_by).is_some();
+    let scores: Vec<Option<ComparedScore<'_>>> = ranked
+        .iter()
+        .map(|model| ComparedScore::of(model, period, measure))
+        .collect();
+    let both = ranked.iter().zip(&scores);
+    let known: Vec<&ComparedScore<'_>> = both
+        .filter_map(|(model, score)| score.as_ref().filter(|_| is_known(model)))
+        .collect();
+    let neighbours = known.iter().zip(known.iter().skip(1));
+    let usual = UsualNoise::of(neighbours.map(|(one, next)| [*one, *next]));
+    let nexts = ranked.iter().zip(&scores).skip(1);
+    let pairs = ranked.iter().zip(&scores).zip(nexts);
+    pairs
+        .map(|((model, score), (next, next_score))| {
+            next.over(period).published(measure)?;
+            let scores = score.as_ref().zip(next_score.as_ref());
+            let is_above = |(one, next): (&ComparedScore<'_>, _)| {
+                one.is_above(next, usual, &snapshot.quantiles)
+            };
+            is_known(model).then(|| !scores.is_some_and(is_above))
+        })
+        .collect()
 }
 
 fn item(model_state: &ModelState, period: Period, sort_by: SortBy) -> Item {

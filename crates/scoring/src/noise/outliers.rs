@@ -3,13 +3,13 @@
 use crate::method;
 use crate::period_scores::ScoreRound;
 
-/// The rounds, with the median of the five rounds around it for each outlier. A level of three rounds is none.
+/// The rounds, with the median of the seven rounds around it for each outlier. A level of four rounds is none.
 pub(crate) fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {
     let median = |at: usize| {
-        let from = at.saturating_sub(2).min(rounds.len().saturating_sub(5));
+        let from = at.saturating_sub(3).min(rounds.len().saturating_sub(7));
         let mut around = rounds.get(from..)?.first_chunk()?.map(|round| round.score);
         around.sort_unstable_by(f64::total_cmp);
-        let [_, _, median, _, _] = around;
+        let [_, _, _, median, _, _, _] = around;
         Some(median)
     };
     let medians: Vec<f64> = rounds
@@ -57,8 +57,8 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_odd_rounds_count_as_the_median_around_them() {
-        for odd in [&[(9, 50.0)][..], &[(28, 90.0), (29, 90.0)]] {
+    fn up_to_three_odd_rounds_count_as_the_median_around_them() {
+        for odd in [&[(9, 50.0)][..], &[(26, 90.0), (28, 90.0), (29, 90.0)]] {
             assert!(
                 scores(odd)
                     .iter()
@@ -68,11 +68,11 @@ mod tests {
     }
 
     #[test]
-    fn a_level_of_three_rounds_is_kept() {
-        let level = [50.0, 51.0, 52.0];
-        let fallen: Vec<(usize, f64)> = (27..).zip(level).collect();
+    fn a_level_of_four_rounds_is_kept() {
+        let level = [50.0, 51.0, 52.0, 51.0];
+        let fallen: Vec<(usize, f64)> = (26..).zip(level).collect();
         let kept = scores(&fallen);
-        assert_eq!(kept[27..], level);
-        assert!(kept[..27].iter().all(|score| *score >= 70.0));
+        assert_eq!(kept[26..], level);
+        assert!(kept[..26].iter().all(|score| *score >= 70.0));
     }
 }

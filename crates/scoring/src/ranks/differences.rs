@@ -14,7 +14,7 @@ use crate::model_state::ModelState;
 use crate::noise::round_noise::ratio;
 use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
 use crate::score_noise::{EdgeReach, UncertainScore};
-use crate::statistics::{SampleSums, Spread};
+use crate::statistics::{SampleSums, Spread, median};
 use crate::student::{self, TailQuantiles};
 
 /// A score that can be compared with scores of other models.
@@ -52,7 +52,7 @@ pub(crate) struct ScoreDifference {
 /// The variance of a round of the usual difference in a ranking. The more alike the differences are, the more degrees
 /// of freedom it has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UsualNoise(Spread);
+pub(crate) struct UsualNoise(Spread);
 
 /// How certain it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,19 @@ impl<'a> ComparedScore<'a> {
         self.residuals.are_few()
     }
 
-    /// This score minus another score.
+    /// Whether this score is above another, beyond the bound with these quantiles, given the usual noise of a ranking.
+    pub(crate) fn is_above(
+        &self,
+        other: &Self,
+        usual: Option<UsualNoise>,
+        quantiles: &TailQuantiles,
+    ) -> bool {
+        let noise = NoiseOfPair::default();
+        self.less_with(other, self.shared(other), &noise, usual)
+            .is_beyond(quantiles)
+    }
+
+    /// This score less another.
     pub(crate) fn less(&self, other: &Self) -> ScoreDifference {
         let noise = NoiseOfPair::default();
         self.less_with(other, self.shared(other), &noise, None)
@@ -269,26 +281,22 @@ impl<'a> ComparedScore<'a> {
 }
 
 impl UsualNoise {
-    /// The usual noise of these pairs of scores; `None` if there are too few.
-    pub(super) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
+    /// That of these pairs of scores; `None` with too few.
+    pub(crate) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
         let noises = pairs.filter_map(|[one, other]| {
             let count = one.shared(other)?.count;
             let noise = one.noise_of_pair(other, count, &NoiseOfPair::default())?;
-            // The mean logarithm of a variance with these degrees of freedom is too small by this amount.
-            Some([
-                (noise.variance * ratio(count, 1)).ln() + 1.0 / noise.df,
-                2.0 / noise.df,
-            ])
+            Some((noise.variance * ratio(count, 1), 2.0 / noise.df))
         });
-        let noises: Vec<[f64; 2]> = noises.collect();
-        let logarithms: SampleSums = noises.iter().map(|[logarithm, _]| *logarithm).collect();
-        let by_chance: SampleSums = noises.iter().map(|[_, variance]| *variance).collect();
+        let (variances, by_chance): (Vec<f64>, Vec<f64>) = noises.unzip();
+        let logarithms: SampleSums = variances.iter().map(|variance| variance.ln()).collect();
+        let by_chance: SampleSums = by_chance.into_iter().collect();
         let excess = logarithms.variance()? - by_chance.mean()?;
         Some(Self(Spread {
-            variance: logarithms.mean()?.exp(),
+            variance: median(&variances)?,
             df: 2.0 / excess.max(2.0 / method::NOISE_FREEDOM_MOST),
         }))
-        .filter(|_| noises.len() >= method::PEERS_LEAST)
+        .filter(|_| variances.len() >= method::PEERS_LEAST)
     }
 
     /// The noise of a pair in this many rounds, combined with the usual noise.
@@ -350,5 +358,5 @@ pub(crate) fn is_above(
 ) -> bool {
     let [one, other] = [one, other].map(|model| ComparedScore::of(model, period, measure));
     one.zip(other)
-        .is_some_and(|(one, other)| one.less(&other).is_beyond(quantiles))
+        .is_some_and(|(one, other)| one.is_above(&other, None, quantiles))
 }

@@ -310,21 +310,17 @@ fn scans_of_every_hour_record_what_one_scan_finds() {
     for seed in 0..6 {
         let mut noise = NoiseGenerator::new(NoiseKind::Autoregressive(0.5), 2.0, seed);
         let parts = [
-            (120, 70.0),
-            (30, 58.0),
-            (40, 71.0),
-            (5, 0.0),
-            (30, 70.0),
-            (190, 61.0),
-            (50, 62.0),
-            (20, 50.0),
+            (120, Some(70.0)),
+            (30, Some(58.0)),
+            (40, Some(71.0)),
+            (5, None),
+            (30, Some(70.0)),
+            (190, Some(61.0)),
+            (50, Some(62.0)),
+            (20, Some(50.0)),
         ];
-        let levels = parts
-            .iter()
-            .flat_map(|(hours, level)| std::iter::repeat_n(*level, *hours));
-        let scores: Vec<Option<f64>> = levels
-            .map(|level| (level > 0.0).then(|| (level + noise.draw()).clamp(0.0, 100.0)))
-            .collect();
+        let drawn = |level: Option<f64>| Some((level? + noise.draw()).clamp(0.0, 100.0));
+        let scores: Vec<Option<f64>> = of(&parts).into_iter().map(drawn).collect();
         let (series, window) = series(&scores, 1);
         let mut history = IncidentHistory::default();
         let mut published = Vec::new();
@@ -332,14 +328,18 @@ fn scans_of_every_hour_record_what_one_scan_finds() {
             let scanned = scan(&series, HourRange { to, ..window }, &history);
             record(&mut history, &scanned);
             let again = scan(&series, HourRange { to, ..window }, &history);
-            assert_eq!(
-                (again.revised, &again.published),
-                (vec![], &scanned.published),
-                "{seed}"
-            );
+            assert_eq!(again.revised, vec![], "{seed}");
+            assert_eq!(again.published, scanned.published, "{seed}");
             published = scanned.published;
         }
-        assert_eq!(published, found(&scores), "{seed}");
+        // Later rounds may show that one of a baseline was an outlier.
+        let rounded = |mut all: Vec<Incident>| {
+            all.iter_mut()
+                .for_each(|one| one.baseline = one.baseline.map(f64::round));
+            all
+        };
+        let [published, at_once] = [published, found(&scores)].map(rounded);
+        assert_eq!(published, at_once, "{seed}");
         assert!(published.len() >= 4, "{seed}: {published:?}");
     }
 }
