@@ -9,12 +9,12 @@ use parking_lot::{Mutex, MutexGuard};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
-    AccountBalance, CalendarQuota, DayBalance, LimitRule, LimitStatus, Limits, NodeReport,
+    AccountBalance, CalendarQuota, ConfirmedTotals, DayBalance, LimitRule, LimitStatus, Limits,
     NodeTotals, WindowUnits,
 };
-use scoregate_store::{LedgerReport, StoredApplication};
+use scoregate_store::StoredApplication;
 
-use crate::accounts::account_state::AccountState;
+use crate::accounts::account_state::{AccountState, BalanceAhead};
 use crate::accounts::terms::Terms;
 
 /// An application, as requests use it.
@@ -111,7 +111,11 @@ impl Account {
         let current = state.day();
         if current.day() < day {
             let ahead = DayBalance::opened(day, 0).apply(day, node, granted);
-            state.set_ahead(leased_under, ahead);
+            state.set_ahead(BalanceAhead {
+                leased_under,
+                day: ahead,
+                confirmed: ConfirmedTotals::new(node),
+            });
             return ahead.leased();
         }
         let applied = current.apply(day, node, granted);
@@ -121,7 +125,13 @@ impl Account {
         } else {
             applied.without_idle()
         });
+        state.confirm(day, node, granted);
         applied.leased().saturating_sub(current.leased())
+    }
+
+    /// Records that a call about a day failed.
+    pub(crate) fn call_failed(&self, day: Day) {
+        self.state().call_failed(day, &self.terms().limits);
     }
 
     /// Opens the day again with the units granted so far, unless this process has leased or used units.
@@ -133,10 +143,15 @@ impl Account {
         }
     }
 
-    /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in
-    /// flight.
+    /// Whether it can be dropped without loss: its balance equals that of a new account, no ledger call is in flight, and its
+    /// days are settled.
     pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
-        !self.is_leasing() && self.state().balance().can_be_dropped(now)
+        let today = now.wall.day();
+        let has_windows = !self.terms().limits.calendar.is_empty();
+        let state = self.state();
+        let was_used = has_windows && state.day().day().next() >= today;
+        let is_settled = !was_used || !state.is_unsettled() && state.last_report().is_none();
+        is_settled && state.call().is_none() && state.balance().can_be_dropped(now)
     }
 
     /// Whether a ledger call is in flight for it.
@@ -155,15 +170,6 @@ impl Account {
     /// Units of today used through this process.
     pub(crate) fn used(&self, today: Day) -> u32 {
         self.state().day().on(today).used()
-    }
-
-    /// The report that returns the units of a day that has ended, by its balance without them.
-    pub(crate) fn returned(&self, ended: DayBalance) -> LedgerReport {
-        let totals = NodeReport {
-            known: ended.totals(),
-            ..NodeReport::default()
-        };
-        LedgerReport::of_units(self.id, ended.day(), totals)
     }
 
     /// Whether it used a unit of this day through this process.

@@ -19,7 +19,7 @@
 //! rows in one transaction.
 
 /// Totals of one node for an application's day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeTotals {
     /// Units granted to the node.
     pub granted: u32,
@@ -44,7 +44,7 @@ pub struct WindowTotals {
 }
 
 /// Known and requested totals of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeReport {
     /// The totals as the node knows them.
     pub known: NodeTotals,
