@@ -9,12 +9,12 @@ use parking_lot::{Mutex, MutexGuard};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{
-    AccountBalance, CalendarQuota, DayBalance, LimitRule, LimitStatus, Limits, NodeReport,
+    AccountBalance, CalendarQuota, ConfirmedTotals, DayBalance, LimitRule, LimitStatus, Limits,
     NodeTotals, WindowUnits,
 };
-use scoregate_store::{LedgerReport, StoredApplication};
+use scoregate_store::StoredApplication;
 
-use crate::accounts::account_state::AccountState;
+use crate::accounts::account_state::{AccountState, BalanceAhead};
 use crate::accounts::terms::Terms;
 
 /// The account of an application: its terms and balances.
@@ -113,7 +113,11 @@ impl Account {
         let current = state.day();
         if current.day() < day {
             let ahead = DayBalance::opened(day, 0).apply(day, node, granted);
-            state.set_ahead(leased_under, ahead);
+            state.set_ahead(BalanceAhead {
+                leased_under,
+                day: ahead,
+                confirmed: ConfirmedTotals::new(node),
+            });
             return ahead.leased();
         }
         let applied = current.apply(day, node, granted);
@@ -123,10 +127,16 @@ impl Account {
         } else {
             applied.without_idle()
         });
+        state.confirm(day, node, granted);
         applied.leased().saturating_sub(current.leased())
     }
 
-    /// Reopens the day with the units granted so far, unless this process has leased or used units.
+    /// Records that a call about a day failed.
+    pub(crate) fn call_failed(&self, day: Day) {
+        self.state().call_failed(day, &self.terms().limits);
+    }
+
+    /// Opens the day again with the units granted so far, unless this process has leased or used units.
     pub(crate) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
         // Only the current balance contains the units that this process leased or used.
@@ -135,10 +145,15 @@ impl Account {
         }
     }
 
-    /// Whether the account can be dropped without loss: the balance equals that of a new account, and no ledger call is
-    /// in flight.
+    /// Whether it can be dropped without loss: its balance equals that of a new account, no ledger call is in flight, and its
+    /// days are settled.
     pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
-        !self.is_leasing() && self.state().balance().can_be_dropped(now)
+        let today = now.wall.day();
+        let has_windows = !self.terms().limits.calendar.is_empty();
+        let state = self.state();
+        let was_used = has_windows && state.day().day().next() >= today;
+        let is_settled = !was_used || !state.is_unsettled() && state.last_report().is_none();
+        is_settled && state.call().is_none() && state.balance().can_be_dropped(now)
     }
 
     /// Whether a ledger call is in flight for the account.
@@ -159,16 +174,7 @@ impl Account {
         self.state().day().on(today).used()
     }
 
-    /// The report that returns the units of a past day. `ended` is the balance of that day without these units.
-    pub(crate) fn returned(&self, ended: DayBalance) -> LedgerReport {
-        let totals = NodeReport {
-            known: ended.totals(),
-            ..NodeReport::default()
-        };
-        LedgerReport::of_units(self.id, ended.day(), totals)
-    }
-
-    /// Whether the account used a unit of this day through this process.
+    /// Whether it used a unit of this day through this process.
     pub(crate) fn is_used_on(&self, day: Day) -> bool {
         let current = self.state().day();
         current.day() == day && current.is_used()

@@ -11,8 +11,9 @@ use crate::accounts::window_state::WindowState;
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
+    AccountBalance, AdmissionVerdict, ConfirmedTotals, DayBalance, LeaseAvailability, LimitRule,
+    LimitStatus, Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope,
+    WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -22,9 +23,9 @@ pub(crate) struct AccountState {
     /// The display name of the application.
     name: Box<str>,
     balance: AccountBalance,
-    /// Boxed, because very few of a million applications have a lease.
-    lease: Option<Box<LeaseState>>,
-    /// Whether the account is listed among those with reserved units of grace.
+    /// Boxed, because hardly any of a million applications has one.
+    pub(super) lease: Option<Box<LeaseState>>,
+    /// Whether it is listed among the accounts that reserved units of grace.
     pub(crate) is_uncharged: bool,
     /// Whether the account is listed among those that leased units recently.
     is_listed: bool,
@@ -50,7 +51,7 @@ pub(crate) enum Charge {
 
 /// The state that only an application in use has.
 #[derive(Clone, Debug, Default)]
-struct LeaseState {
+pub(super) struct LeaseState {
     /// The ledger call in flight.
     call: Option<LeaseCall>,
     /// Tokens of the minute limit, if gateways share it.
@@ -59,17 +60,18 @@ struct LeaseState {
     returned_units: ReturnedUnits,
     /// Requests since the last recording.
     requests: UnrecordedRequests,
-    /// The balance of a day that has not yet begun in this process.
-    ahead: Option<BalanceAhead>,
+    /// The balance of a day that has not begun here.
+    pub(super) ahead: Option<BalanceAhead>,
     /// Windows of several days.
-    windows: WindowState,
+    pub(super) windows: WindowState,
 }
 
 /// The balance of a day that was leased before it began, with the limits under which it was leased.
 #[derive(Clone, Copy, Debug)]
-struct BalanceAhead {
-    leased_under: Limits,
-    day: DayBalance,
+pub(super) struct BalanceAhead {
+    pub(super) leased_under: Limits,
+    pub(super) day: DayBalance,
+    pub(super) confirmed: ConfirmedTotals,
 }
 
 /// A ledger call in flight. Its value is `None` until the call ends, then `true` for success or `false` for failure.
@@ -223,13 +225,8 @@ impl AccountState {
         let day = self.day();
         if let Some(lease) = &mut self.lease {
             lease.windows.apply(report, day, node, windows);
-            lease.windows.apply_ended(report, node, granted);
         }
-    }
-
-    /// The balance of yesterday without the units that are to be returned, if there are any.
-    pub(crate) fn ended_day(&self) -> Option<DayBalance> {
-        self.windows().and_then(WindowState::ended)
+        self.confirm(report.day, node, granted);
     }
 
     pub(super) fn windows(&self) -> Option<&WindowState> {
@@ -290,9 +287,15 @@ impl AccountState {
                 let lease = self.lease.get_or_insert_default();
                 lease.windows.end_day(ended, today, limits);
             }
-            let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
-            let day = match ahead.filter(|ahead| ahead.day.day() == today) {
-                Some(BalanceAhead { leased_under, day }) if leased_under == *limits => day,
+            let ahead = self.take_ahead().filter(|ahead| ahead.day.day() == today);
+            if let Some(lease) = &mut self.lease {
+                let confirmed = ahead.map(|ahead| ahead.confirmed);
+                lease.windows.begin_day(confirmed.unwrap_or_default());
+            }
+            let day = match ahead {
+                Some(BalanceAhead {
+                    leased_under, day, ..
+                }) if leased_under == *limits => day,
                 Some(BalanceAhead { day, .. }) => day.without_idle(),
                 None => self.day().on(today),
             };
@@ -302,9 +305,9 @@ impl AccountState {
         self.day()
     }
 
-    /// Stores the balance of a day that has not yet begun in this process.
-    pub(crate) fn set_ahead(&mut self, leased_under: Limits, day: DayBalance) {
-        self.lease.get_or_insert_default().ahead = Some(BalanceAhead { leased_under, day });
+    /// Stores the balance of a day that has not begun here.
+    pub(super) fn set_ahead(&mut self, ahead: BalanceAhead) {
+        self.lease.get_or_insert_default().ahead = Some(ahead);
     }
 
     /// Whether units of this day were leased in advance.
@@ -312,14 +315,12 @@ impl AccountState {
         self.lease
             .as_ref()
             .and_then(|lease| lease.ahead)
-            .is_some_and(|ahead| ahead.day.day() == day)
+            .is_some_and(|ahead| ahead.day.day() == day && !ahead.confirmed.is_uncertain())
     }
 
-    /// Takes the balance of a day that has not yet begun in this process.
-    pub(crate) fn take_ahead(&mut self) -> Option<DayBalance> {
-        let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
-        self.drop_unused_lease();
-        ahead.map(|ahead| ahead.day)
+    /// Takes the balance of a day that has not begun here.
+    pub(super) fn take_ahead(&mut self) -> Option<BalanceAhead> {
+        self.lease.as_mut().and_then(|lease| lease.ahead.take())
     }
 
     pub(crate) const fn set_day(&mut self, day: DayBalance) {
@@ -329,6 +330,11 @@ impl AccountState {
     /// Settles a unit that was held on a day.
     pub(crate) fn settle(&mut self, day: Day, kept: bool) {
         self.balance.day = self.balance.day.settle(day, kept);
+        if day < self.day().day()
+            && let Some(lease) = &mut self.lease
+        {
+            lease.windows.settle(day, kept);
+        }
     }
 
     /// Whether the account owes units of this day to the ledger.

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::limits::NodeReport;
 use scoregate_base::words;
 use scoregate_store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
@@ -368,23 +367,19 @@ impl KeyDirectory {
 /// ledger may not know today's totals.
 fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
     let mut state = account.state();
-    if let Some(ahead) = state.take_ahead()
-        && let Some(totals) = ahead.release().1
-    {
-        reports.push(LedgerReport::of_units(account.id, ahead.day(), totals));
+    let mut report = |day, totals| reports.push(LedgerReport::of_units(account.id, day, totals));
+    let ahead = state.take_ahead();
+    if let Some(ahead) = ahead.filter(|ahead| !ahead.confirmed.are_final(ahead.day)) {
+        report(ahead.day.day(), ahead.day.final_report());
     }
-    if let Some(ended) = state.ended_day() {
-        reports.push(account.returned(ended));
+    if let Some((ended, totals)) = state.last_report() {
+        report(ended, totals);
     }
     let before = state.day();
     let (day, released) = before.release();
     state.set_day(day);
-    let known = NodeReport {
-        known: day.totals(),
-        ..NodeReport::default()
-    };
-    if let Some(totals) = released.or(is_changed.then_some(known)) {
-        reports.push(LedgerReport::of_units(account.id, day.day(), totals));
+    if released.is_some() || is_changed || state.is_uncertain() {
+        report(day.day(), day.final_report());
     }
     before.leased() - day.leased()
 }

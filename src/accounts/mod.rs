@@ -12,6 +12,7 @@ mod key_freshness;
 mod preemption;
 #[cfg(test)]
 mod sample;
+mod settlement_state;
 mod terms;
 #[cfg(test)]
 mod tests_of_account_state;

@@ -1,9 +1,10 @@
-//! Calendar windows of an account other than its day: their balances, and the units of yesterday that are returned to
+//! Calendar windows of an account other than its day: their balances, and the settlement of yesterday, which returns units to
 //! them. Each step takes the balance of the account's day.
 
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{
-    CalendarQuota, DayBalance, LimitStatus, Limits, NodeTotals, Window, WindowBalance, WindowUnits,
+    CalendarQuota, ConfirmedTotals, DayBalance, EndedDay, LimitStatus, Limits, NodeTotals, Window,
+    WindowBalance, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -12,22 +13,17 @@ use scoregate_store::LedgerReport;
 pub(super) struct WindowState {
     /// The balances of the current windows, once the ledger has reported them.
     known: Option<Vec<WindowBalance>>,
+    /// The totals of the current day.
+    confirmed: ConfirmedTotals,
     /// Yesterday.
     ended: Option<EndedDay>,
 }
 
-/// The balance of a day that has ended, without its unspent units.
-#[derive(Clone, Copy, Debug)]
-struct EndedDay {
-    day: DayBalance,
-    /// Whether the return of the unspent units was reported to the ledger.
-    is_reported: bool,
-}
-
 impl WindowState {
-    /// Whether the state can be dropped without loss.
-    pub(super) const fn is_unused(&self) -> bool {
-        self.known.is_none() && self.ended.is_none()
+    /// Whether it can be dropped without loss.
+    pub(super) fn is_unused(&self) -> bool {
+        let is_settled = self.ended.and_then(EndedDay::report).is_none();
+        self.known.is_none() && !self.confirmed.is_uncertain() && is_settled
     }
 
     /// Whether the ledger has reported the windows in force.
@@ -104,35 +100,56 @@ impl WindowState {
         self.known = Some(known.collect());
     }
 
-    /// Starts a new day. Unspent units of `ended` are returned, so that longer windows keep them.
+    /// The totals of the current day that the ledger has confirmed.
+    pub(super) const fn confirmed(&self) -> ConfirmedTotals {
+        self.confirmed
+    }
+
+    /// Begins another day, of which the ledger has confirmed these totals.
+    pub(super) const fn begin_day(&mut self, confirmed: ConfirmedTotals) {
+        self.confirmed = confirmed;
+    }
+
+    /// Ends a day. It is settled, so that longer windows keep its unspent units.
     pub(super) fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
         if self.is_known() {
             let windows = limits.calendar.around(today);
             let known = windows.filter_map(|limit| self.balance(limit.window, ended, today));
             self.known = Some(known.collect());
         }
-        let day = ended.without_idle();
-        let is_yesterday = ended.is_leased() && ended.day().next() == today;
-        self.ended = is_yesterday.then_some(EndedDay {
-            day,
-            is_reported: day == ended,
-        });
+        let is_yesterday = ended.day().next() == today;
+        self.ended = is_yesterday.then(|| EndedDay::new(ended, self.confirmed));
     }
 
-    /// Yesterday without the units that are to be returned, if there are any.
-    pub(super) fn ended(&self) -> Option<DayBalance> {
-        let ended = self.ended.filter(|ended| !ended.is_reported)?;
-        Some(ended.day)
+    /// Yesterday, if it has ended here.
+    pub(super) const fn ended(&self) -> Option<EndedDay> {
+        self.ended
     }
 
-    /// Records that the ledger applied a report about a day that has ended. Units granted in its reply must also be
-    /// returned.
-    pub(super) fn apply_ended(&mut self, report: &LedgerReport, node: NodeTotals, granted: u64) {
-        let of_report = |ended: &&mut EndedDay| ended.day.day() == report.day;
-        if let Some(ended) = self.ended.as_mut().filter(of_report) {
-            let day = ended.day.apply(report.day, node, granted).without_idle();
-            ended.is_reported = day.totals() == report.totals.known;
-            ended.day = day;
+    /// Records the totals of this process in the reply to a report about a day. `current` is the account's day.
+    pub(super) fn confirm(&mut self, current: Day, day: Day, node: NodeTotals, granted: u64) {
+        if day == current {
+            self.confirmed = ConfirmedTotals::new(node);
+        }
+        self.change_ended(day, |ended| ended.apply(node, granted));
+    }
+
+    /// Records that the reply to a report about a day was lost.
+    pub(super) fn without_reply(&mut self, current: Day, day: Day) {
+        if day == current {
+            self.confirmed = self.confirmed.without_reply();
+        }
+        self.change_ended(day, EndedDay::without_reply);
+    }
+
+    /// Settles a unit that was held on a day.
+    pub(super) fn settle(&mut self, day: Day, kept: bool) {
+        self.change_ended(day, |ended| ended.settle(kept));
+    }
+
+    fn change_ended(&mut self, day: Day, change: impl FnOnce(EndedDay) -> EndedDay) {
+        if let Some(ended) = self.ended.as_mut().filter(|ended| ended.day() == day) {
+            *ended = change(*ended);
         }
     }
 }

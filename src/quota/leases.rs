@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::instruments::{StoreWork, UnitUse, UnreachableDecision};
 use scoregate_base::clock::Now;
 use scoregate_base::limits::LeaseAvailability;
-use scoregate_store::LedgerExchange;
+use scoregate_store::{LedgerExchange, LedgerReport};
 
 use crate::accounts::{Account, KeyDirectory, LeaseCall};
 
@@ -180,16 +180,20 @@ impl Leases {
                 .chain(shares.chunks(RETURNS_AT_ONCE))
             {
                 let today = started.wall.day();
-                let reports = reports.to_vec();
-                // If the database does not answer, every chunk would delay the shutdown by a timeout.
-                calls
-                    .ledger
-                    .exchange(LedgerExchange {
+                let mut reports = reports.to_vec();
+                while !reports.is_empty() {
+                    let exchange = LedgerExchange {
                         node: calls.node,
                         today,
-                        reports,
-                    })
-                    .await?;
+                        reports: reports.clone(),
+                    };
+                    // A database that does not answer would delay the shutdown by its timeout for every chunk.
+                    let reply = calls.ledger.exchange(exchange).await?;
+                    let outcomes = reports.iter().zip(&reply.outcomes);
+                    reports = outcomes
+                        .filter_map(LedgerReport::of_unknown_units)
+                        .collect();
+                }
             }
             Ok(())
         };

@@ -25,10 +25,10 @@ const TO: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 256;
 
 impl Leases {
-    /// Returns units of yesterday, and leases tomorrow's first units for applications that were used today and are due.
-    /// Called every few seconds.
+    /// Settles yesterday, and leases tomorrow's first units for applications that were used today and are due. Called
+    /// every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
-        self.return_yesterday();
+        self.settle_yesterday();
         let now = self.calls.clock.now().wall;
         let today = now.day();
         let left = now.day().end().since(now);
@@ -74,7 +74,12 @@ impl Leases {
             today,
             reports,
         };
-        let reply = self.calls.ledger.exchange(exchange).await?;
+        let exchanged = self.calls.ledger.exchange(exchange).await;
+        let reply = exchanged.inspect_err(|_| {
+            for account in accounts {
+                account.call_failed(tomorrow);
+            }
+        })?;
         for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
             if let ReportOutcome::Applied { node, granted, .. } = outcome {
                 // The terms may have changed during the call, so the units are recorded with the limits of the report.

@@ -316,6 +316,7 @@ impl LedgerCalls {
                 })
             }
             Err(error) => {
+                account.call_failed(report.day);
                 self.failed(account, &error);
                 ReportEnd::Failed
             }
@@ -361,8 +362,10 @@ impl LedgerCalls {
                     ReportEnd::Applied
                 }
             }
-            // The wall clock was set back. The current day of the ledger remains in force.
+            // The wall clock was set back; the current day of the ledger remains in force. An earlier attempt to deliver the report
+            // may have been in time.
             ReportOutcome::Closed => {
+                state.call_failed(report.day, &account.terms().limits);
                 state.open_day(today, &account.terms().limits);
                 ReportEnd::Applied
             }

@@ -6,7 +6,6 @@ use std::num::NonZeroU32;
 use crate::accounts::KeyDirectory;
 use crate::instruments::UnitUse;
 use crate::quota::shared_minutes::SharedMinutes;
-use scoregate_base::limits::DayBalance;
 use scoregate_store::LedgerReport;
 
 use crate::quota::leases::Leases;
@@ -25,8 +24,8 @@ impl Leases {
         }
     }
 
-    /// Returns unspent units of yesterday, if longer windows contain that day.
-    pub(crate) fn return_yesterday(&self) {
+    /// Settles yesterday if longer windows contain it: units that were not spent are returned.
+    pub(crate) fn settle_yesterday(&self) {
         if self.is_unreachable() {
             return;
         }
@@ -37,16 +36,15 @@ impl Leases {
                 continue;
             }
             let mut state = account.state();
-            // The day is opened only if there are unspent units, because an account without them is not in use.
-            if state.day().without_idle() != state.day() {
+            // An account that is not in use keeps its day, so that it leaves the list.
+            if state.is_unsettled() {
                 state.open_day(today, &limits);
             }
-            let is_due = |ended: &DayBalance| ended.day().next() == today && state.call().is_none();
-            let ended = state.ended_day().filter(is_due);
-            if let Some(ended) = ended {
+            let last = state.last_report().filter(|_| state.call().is_none());
+            if let Some((day, totals)) = last.filter(|(day, _)| day.next() == today) {
                 let report = LedgerReport {
-                    windows: limits.calendar.around(ended.day()).collect(),
-                    ..account.returned(ended)
+                    windows: limits.calendar.around(day).collect(),
+                    ..LedgerReport::of_units(account.id, day, totals)
                 };
                 self.calls.begin(&account, state, report);
             }

@@ -14,6 +14,8 @@ mod ledger_upkeep;
 mod shared_minutes;
 #[cfg(test)]
 mod tests_of_grace;
+#[cfg(test)]
+mod tests_of_settlement;
 
 pub use leases::Leases;
 pub use ledger_access::ServingFacts;

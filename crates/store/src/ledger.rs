@@ -92,7 +92,27 @@ impl LedgerReport {
         self.day == today || self.day == today.next() || (only_returns && self.day.next() == today)
     }
 
-    /// A report about units of the day only, which applies under any terms.
+    /// The report that returns units whose grant was not answered. The node learns of them by the reply to this report, its
+    /// last one about the units of the day.
+    pub fn of_unknown_units((last, outcome): (&Self, &ReportOutcome)) -> Option<Self> {
+        let ReportOutcome::Applied { node, .. } = outcome else {
+            return None;
+        };
+        let kept = last.totals.known.held();
+        let known = NodeTotals {
+            returned: node.granted.saturating_sub(kept),
+            ..*node
+        };
+        let totals = NodeReport {
+            known,
+            ..NodeReport::default()
+        };
+        // A report about tokens may not contain units that are charged later.
+        let is_last = last.minute.is_none();
+        (is_last && node.held() > kept).then(|| Self::of_units(last.application, last.day, totals))
+    }
+
+    /// A report about units of the day only, whatever the terms.
     pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
         Self {
             application,

@@ -36,6 +36,9 @@ pub(crate) struct WindowRows {
     rows: BTreeMap<WindowKey, WindowRow>,
 }
 
+/// The total of a day that was closed after a restore. Returns do not change it: windows do not count such a day.
+const CLOSED: u64 = 4_294_967_295;
+
 /// A report after it was applied.
 #[derive(Debug)]
 pub(crate) struct AppliedReport {
@@ -45,6 +48,8 @@ pub(crate) struct AppliedReport {
     pub(crate) node: NodeTotals,
     /// The windows that the report named.
     pub(crate) windows: Vec<WindowUnits>,
+    /// Nothing was granted: the report assumes outdated terms.
+    is_outdated: bool,
 }
 
 /// The reply to a report.
@@ -64,12 +69,12 @@ impl From<ReportOutcome> for ReportReply {
 }
 
 impl AppliedReport {
-    /// The reply to the report. If `has_outdated_terms` is set, nothing was granted.
-    pub(crate) fn reply(self, has_outdated_terms: bool) -> ReportReply {
+    /// The reply.
+    pub(crate) fn reply(self) -> ReportReply {
         let outcome = ReportOutcome::Applied {
             node: self.node,
             granted: self.granted,
-            has_outdated_terms,
+            has_outdated_terms: self.is_outdated,
         };
         ReportReply {
             outcome,
@@ -128,6 +133,12 @@ impl WindowRows {
         granted: u64,
         node: NodeTotals,
     ) -> AppliedReport {
+        // The application may have got its owner after the rows were read.
+        let is_read = |limit: &CalendarQuota| {
+            let key = WindowKey::new(report, owner, &limit.window);
+            key.is_none_or(|key| self.contains(&key))
+        };
+        let is_outdated = is_outdated || !report.windows.iter().all(is_read);
         let quota = if is_outdated { 0 } else { report.totals.quota };
         let mut totals = vec![WindowTotals {
             granted,
@@ -140,7 +151,8 @@ impl WindowRows {
         }));
         let node = node.apply(&report.totals, &mut totals);
         let mut totals = totals.into_iter().map(|total| total.granted);
-        let granted = totals.next().unwrap_or(granted);
+        let total = totals.next().unwrap_or(granted).min(CLOSED);
+        let granted = if granted == CLOSED { CLOSED } else { total };
         let mut windows = Vec::new();
         for ((key, row), total) in rows.iter_mut().zip(totals) {
             row.is_changed |= row.granted != total;
@@ -154,6 +166,7 @@ impl WindowRows {
             granted,
             node,
             windows,
+            is_outdated,
         }
     }
 

@@ -20,7 +20,7 @@
 //! and commits all rows in one transaction.
 
 /// Totals of one node for an application's day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeTotals {
     /// Units granted to the node.
     pub granted: u32,
@@ -45,7 +45,7 @@ pub struct WindowTotals {
 }
 
 /// Known and requested totals of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeReport {
     /// The totals as the node knows them.
     pub known: NodeTotals,

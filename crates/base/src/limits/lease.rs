@@ -24,7 +24,7 @@ use crate::limits::grace_share::grace_block;
 const FIRST_LEASE: u32 = 8;
 
 /// An application's day in this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DayBalance {
     day: Day,
     /// Total of units granted by the ledger to this process.
@@ -312,7 +312,12 @@ impl DayBalance {
         }
     }
 
-    /// Units known to be used: units spent in this process, and units granted to other nodes or earlier processes.
+    /// The last report, after the day has ended: units in use are charged, and all others are returned.
+    pub fn final_report(self) -> NodeReport {
+        self.without_idle().charge()
+    }
+
+    /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
     pub const fn used(self) -> u32 {
         self.elsewhere.saturating_add(self.spent)
     }

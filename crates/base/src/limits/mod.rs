@@ -25,6 +25,9 @@ mod returned_units;
 mod rule;
 #[cfg(test)]
 mod schedules;
+mod settlement;
+#[cfg(test)]
+mod settlement_model;
 mod table;
 #[cfg(test)]
 mod terms_schedules;
@@ -41,6 +44,7 @@ pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
 pub use network_limit::{NetworkBlock, NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;
 pub use rule::{BadLimit, LimitChanges, LimitStatus, Limits, OwnLimits};
+pub use settlement::{ConfirmedTotals, EndedDay};
 pub use table::{CalendarPeriod, LimitRow, LimitRule, LimitSetting, Period, Scope};
 pub use window::{BELOW_DAY, CalendarLimits, CalendarQuota, Window, WindowUnits};
 pub use window_balance::WindowBalance;

@@ -24,7 +24,12 @@ fn attaching(id: ApplicationId, email: &str, name: &str, moves: bool) -> StoreCh
     changing(id, ChangeKind::Attach(Box::new(attachment)))
 }
 
-async fn attach(store: &Store, id: ApplicationId, email: &str, name: &str) -> StoredOwner {
+pub(super) async fn attach(
+    store: &Store,
+    id: ApplicationId,
+    email: &str,
+    name: &str,
+) -> StoredOwner {
     let change = attaching(id, email, name, false);
     store.change(change).await.unwrap();
     owner_of(store, id).await.unwrap()

@@ -88,9 +88,12 @@ macro_rules! run_with {
             a_month_ends_with_its_last_day
             a_month_counts_its_days_before_and_while_no_limit_needs_it
             units_of_yesterday_are_returned_to_the_month
+            a_final_report_finds_and_returns_units_whose_grant_was_not_answered
+            a_closed_day_stays_closed_and_uncounted_after_returns
             leases_of_two_days_at_once_never_exceed_the_month
             days_of_one_exchange_share_their_month
             applications_of_an_owner_share_its_windows
+            returns_of_an_attached_application_leave_the_units_of_its_owner
             a_share_of_grace_has_one_holder_until_its_next_process_returns_it
             claims_of_grace_made_at_once_get_shares_of_their_own
             a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one

@@ -3,6 +3,7 @@
 use futures_util::future::join_all;
 use scoregate_base::limits::{CalendarQuota, LimitRule, Window};
 
+use super::attachments::attach;
 use super::*;
 
 /// A request for units of a day, with the quota of its month, if any.
@@ -129,6 +130,55 @@ pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &Store) 
     assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (5, Some(9)));
 }
 
+pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_answered(
+    store: &Store,
+) {
+    let id = created(store).await;
+    // The node knows nothing of its first lease, and spent four units of the second one.
+    for (number, spent) in [(8, 0), (9, 4)] {
+        leased(store, asks(id, number, 9, 100)).await;
+        let last = asks(id, number, 0, 100).report(
+            NodeTotals {
+                granted: spent,
+                returned: 0,
+            },
+            0,
+            0,
+        );
+        let exchange = LedgerExchange {
+            node: 1,
+            today: day(number + 1),
+            reports: vec![last.clone()],
+        };
+        let reply = store.exchange(exchange).await.unwrap();
+        let found = LedgerReport::of_unknown_units((&last, &reply.outcomes[0])).unwrap();
+        let settled = sent(store, 1, day(number + 1), found.clone()).await;
+        assert_eq!(settled.0, spent);
+        let outcome = ReportOutcome::Applied {
+            node: found.totals.known,
+            granted: 0,
+            has_outdated_terms: false,
+        };
+        for report in [&last, &found] {
+            assert_eq!(
+                LedgerReport::of_unknown_units((report, &outcome)),
+                None,
+                "returned twice"
+            );
+        }
+    }
+    assert_eq!(leased(store, asks(id, 10, 0, 100)).await, (0, Some(4)));
+}
+
+pub(crate) async fn a_closed_day_stays_closed_and_uncounted_after_returns(store: &Store) {
+    let id = created(store).await;
+    let closed = asking(id, day(14), u32::MAX, u32::MAX);
+    assert_eq!(units(store, closed).await, u32::MAX);
+    store.give_back(closed, 5).await.unwrap();
+    assert_eq!(units(store, asking(id, day(14), 1, 10)).await, 0);
+    assert_eq!(leased(store, asks(id, 15, 3, 20)).await, (3, Some(3)));
+}
+
 pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &Store) {
     let id = created(store).await;
     let today = day(10);
@@ -167,27 +217,30 @@ pub(crate) async fn days_of_one_exchange_share_their_month(store: &Store) {
     assert_eq!(units, [8, 2]);
 }
 
+/// Units of an owner's day and month, requested for an application.
+async fn ask_owner(store: &Store, application: ApplicationId, number: u32, node: u64) -> Brought {
+    let request = MonthRequest {
+        month: None,
+        ..asks(application, number, 8, 0)
+    };
+    let limit = |(rule, quota)| CalendarQuota {
+        window: Window::around(request.day, rule, 1).unwrap(),
+        quota,
+    };
+    let limits = [(LimitRule::OwnerDay, 12), (LimitRule::OwnerMonth, 15)].map(limit);
+    let report = LedgerReport {
+        windows: limits.to_vec(),
+        ..request.report(NodeTotals::default(), 8, 10)
+    };
+    sent(store, node, request.day, report).await
+}
+
 pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let one = application_of(store, owner, 3).await;
     let other = application_of(store, owner, 3).await;
     let alone = created(store).await;
-    let ask = async |application, number, node| {
-        let request = MonthRequest {
-            month: None,
-            ..asks(application, number, 8, 0)
-        };
-        let limit = |(rule, quota)| CalendarQuota {
-            window: Window::around(request.day, rule, 1).unwrap(),
-            quota,
-        };
-        let limits = [(LimitRule::OwnerDay, 12), (LimitRule::OwnerMonth, 15)].map(limit);
-        let report = LedgerReport {
-            windows: limits.to_vec(),
-            ..request.report(NodeTotals::default(), 8, 10)
-        };
-        sent(store, node, request.day, report).await
-    };
+    let ask = async |application, number, node| ask_owner(store, application, number, node).await;
     assert_eq!(ask(one, 20, 1).await, (8, Some(8)));
     assert_eq!(ask(other, 20, 1).await, (4, Some(12)), "of the owner's day");
     assert_eq!(ask(alone, 20, 1).await, (8, None), "without an owner");
@@ -197,5 +250,36 @@ pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
         ask(one, 21, 2).await,
         (0, Some(3)),
         "a closed one leaves its units"
+    );
+}
+
+pub(crate) async fn returns_of_an_attached_application_leave_the_units_of_its_owner(store: &Store) {
+    let one = created(store).await;
+    attach(store, one, "ann@example.org", "1").await;
+    assert_eq!(ask_owner(store, one, 20, 1).await, (8, Some(8)));
+    let other = created(store).await;
+    let first = MonthRequest {
+        month: None,
+        ..asks(other, 20, 6, 0)
+    };
+    assert_eq!(leased(store, first).await, (6, None));
+    attach(store, other, "ann@example.org", "2").await;
+    let known = NodeTotals {
+        granted: 6,
+        returned: 6,
+    };
+    let returned = first.report(known, 0, 0);
+    assert_eq!(sent(store, 1, day(20), returned).await, (0, None));
+    assert_eq!(
+        ask_owner(store, one, 20, 2).await,
+        (2, Some(10)),
+        "of its day"
+    );
+    let more = ask_owner(store, other, 20, 2).await;
+    assert_eq!(more, (2, Some(12)), "of the owner's day");
+    assert_eq!(
+        ask_owner(store, one, 21, 1).await,
+        (3, Some(3)),
+        "of the month"
     );
 }

@@ -7,10 +7,23 @@ use crate::{
     Attachment, LinkAllowance, NewMail, NewSignInLink, OwnerRefusal, StoreChange, StoreError,
     StoredOwner,
 };
+use scoregate_base::clock::Day;
 use scoregate_base::limits::OwnLimits;
 
 const INVITE: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+/// Rows of a database are locked in the order of the ledger.
+const LOCK_WINDOWS: &str = "
+SELECT FROM {schema}.ledger_windows WHERE scope = $1 ORDER BY kind, starts, ends FOR UPDATE";
+const LOCK_DAYS: &str = "
+SELECT FROM {schema}.ledger_days
+WHERE application = $1 AND day IN ($2::text::date, $3::text::date, $4::text::date) ORDER BY day FOR UPDATE";
+const COUNT: &str = "
+UPDATE {schema}.ledger_windows SET granted = granted + (
+    SELECT coalesce(sum(l.granted), 0) FROM {schema}.ledger_days l
+    WHERE l.application = $1 AND l.day IN ($2::text::date, $3::text::date, $4::text::date)
+        AND l.day >= starts AND l.day < ends AND l.granted < 4294967295
+) WHERE scope = $5";
 const OWNER_OF_MAILBOX: &str = "SELECT id FROM {schema}.owners WHERE mailbox = $1";
 
 /// Assigns an application to the owner of a mailbox, and returns the details of the change. If the mailbox has no
@@ -39,6 +52,7 @@ pub(super) async fn attach(
     let application = change.application.to_string();
     if !owner.applications.contains(&change.application) {
         owners::give(tables, &application, &owner).await?;
+        count_units(tables, &application, &owner).await?;
     } else if !is_invited {
         return Err(StoreError::Exists("that owner of the application").into());
     }
@@ -60,6 +74,26 @@ pub(super) async fn detach(
     )))?;
     release(tables, change, &owner, mail).await?;
     Ok(format!("owner {}", owner.id))
+}
+
+/// Counts units of an application in the windows of its new owner: those of the days of which gateways may return units. A
+/// return takes them out of the windows, whoever was the owner at the time of the grant.
+async fn count_units(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
+    let Some(today) = tables.today().await? else {
+        return Ok(());
+    };
+    let owner = owner.id.to_string();
+    let yesterday = Day::from_number(today.number().saturating_sub(1));
+    let [before, day, after] = [yesterday, today, today.next()].map(|day| day.to_string());
+    let [application, owner] = [Text(application), Text(&owner)];
+    let [before, day, after] = [Text(&before), Text(&day), Text(&after)];
+    if let Tables::Database(_) = tables {
+        tables.run(LOCK_WINDOWS, &[owner]).await?;
+        let days = [application, before, day, after];
+        tables.run(LOCK_DAYS, &days).await?;
+    }
+    let values = [application, before, day, after, owner];
+    tables.run(COUNT, &values).await.map(drop)
 }
 
 /// The owner of the mailbox, and whether the mailbox was unknown.

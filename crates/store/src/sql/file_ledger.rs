@@ -87,13 +87,11 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     let mut rows = window_rows(tables, report, &day, owner).await?;
     // The limits in a report are always in force, because this process makes all changes to terms.
     let applied = rows.apply(report, owner, false, granted, stored.node);
-    // Units that were granted beyond a closed day must not make its record unreadable.
-    let total = applied.granted.min(u32::MAX.into());
-    if (total, applied.node) != (granted, stored.node) || stored.granted.is_none() {
-        write_day(tables, keys, total, applied.node).await?;
+    if (applied.granted, applied.node) != (granted, stored.node) || stored.granted.is_none() {
+        write_day(tables, keys, applied.granted, applied.node).await?;
     }
     write_windows(tables, &rows).await?;
-    Ok(applied.reply(false))
+    Ok(applied.reply())
 }
 
 /// Writes the totals of a day and of its node. `keys` are the day, the application and the node.

@@ -193,12 +193,10 @@ fn decide(
     };
     let is_outdated = row.flag("is_outdated")?;
     let applied = windows.apply(report, owner.as_deref(), is_outdated, total, node);
-    // Units that were granted beyond a closed day must not make its record unreadable.
-    let granted = applied.granted.min(u32::MAX.into());
-    if (granted, applied.node) != (total, node) {
-        changed.push(report, granted, applied.node);
+    if (applied.granted, applied.node) != (total, node) {
+        changed.push(report, applied.granted, applied.node);
     }
-    Ok(applied.reply(is_outdated))
+    Ok(applied.reply())
 }
 
 impl ChangedRows {

@@ -1,0 +1,499 @@
+//! An exhaustive model of leases and the settlement of days: all orders of the steps of two gateways and their ledger, over a
+//! month of two days and the day after it. Longer random schedules with failovers are in `ledger_schedules`.
+//!
+//! A step applies the functions of `limits`. Each guard has a wrong rule without it, which a property must reject.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::clock::Day;
+
+use super::day_ledger::{NodeReport, NodeTotals, WindowTotals};
+use super::lease::DayBalance;
+use super::settlement::{ConfirmedTotals, EndedDay};
+
+const NODES: usize = 2;
+/// The first two are a month. On the last one nothing is leased.
+const DAYS: usize = 3;
+const LAST: usize = DAYS - 1;
+
+const NEVER_OVER: &str = "no quota is exceeded";
+const COUNTED: &str = "a window counts the units that nodes hold of its days";
+const SETTLED: &str = "of a settled day nodes hold the units that were spent";
+const BOUNDED: &str = "a crash costs at most one lease and one request in each day";
+const WHOLE: &str = "a whole month can be spent although a reply was lost before midnight";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum SettlementRules {
+    Correct,
+    /// A process forgets that a reply was lost.
+    ForgetsLostReply,
+    /// Units that were leased ahead are forgotten if their day has no request.
+    ForgetsAhead,
+    /// A request that ends after midnight returns nothing.
+    ForgetsHeldUnit,
+    /// The last report returns units of requests in flight.
+    ReturnsHeld,
+    /// Units of yesterday are spent.
+    KeepsUnits,
+    /// The ledger takes back the units of a node whose call failed.
+    Reclaims,
+    /// Grants need not fit into the month.
+    DayDecides,
+    /// Returns do not leave the month.
+    KeepsReturned,
+    /// A process continues the number of the one that crashed.
+    ReusesNumber,
+    /// The ledger ignores reports about yesterday.
+    ClosesYesterday,
+}
+
+/// A call of a node: its report, and the reply if the ledger has applied it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct NodeCall {
+    day: Day,
+    report: NodeReport,
+    reply: Option<NodeTotals>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct ModelNode {
+    id: usize,
+    balance: DayBalance,
+    confirmed: ConfirmedTotals,
+    ended: Option<EndedDay>,
+    ahead: Option<(DayBalance, ConfirmedTotals)>,
+    call: Option<NodeCall>,
+    /// The day of the request in flight.
+    held: Option<Day>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct ModelFleet {
+    today: usize,
+    nodes: [ModelNode; NODES],
+    /// Totals of a process by day; processes that crashed have the last numbers.
+    rows: [[NodeTotals; DAYS]; NODES + 1],
+    spent: [[u32; DAYS]; NODES + 1],
+    days: [u64; DAYS],
+    month: u64,
+    /// Whether the first day has ended after a call that was not answered.
+    is_uncertain: bool,
+    /// Lost replies, requests without data, returns and crashes.
+    faults: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FleetStep {
+    Lease(usize),
+    LeaseAhead(usize),
+    /// The ledger applies the report of the call, once more if it was applied.
+    Deliver(usize),
+    Reply(usize),
+    Lose(usize),
+    Request(usize),
+    /// The request in flight ends. Its unit is spent if `kept`.
+    End {
+        node: usize,
+        kept: bool,
+    },
+    /// The first node returns idle units once a day, as after a change of terms.
+    Return,
+    OpenDay(usize),
+    Settle(usize),
+    /// The first node ends without a shutdown, and another begins.
+    Crash,
+    Midnight,
+}
+
+#[derive(Clone)]
+struct SettlementModel {
+    rules: SettlementRules,
+    day: u32,
+    month: u32,
+    faults: u32,
+}
+
+fn number(day: Day) -> usize {
+    day.number() as usize
+}
+
+fn day(number: usize) -> Day {
+    Day::from_number(u32::try_from(number).unwrap())
+}
+
+impl FleetStep {
+    const fn is_fault(self) -> bool {
+        matches!(
+            self,
+            Self::Lose(_) | Self::End { kept: false, .. } | Self::Return | Self::Crash
+        )
+    }
+}
+
+impl ModelNode {
+    fn calls(&mut self, day: Day, report: NodeReport) {
+        let reply = None;
+        self.call = Some(NodeCall { day, report, reply });
+    }
+
+    /// Whether nothing about past days is to be done, as far as the node knows.
+    fn is_settled(&self, today: usize) -> bool {
+        let is_past = |day: Day| number(day) < today;
+        let call = self.call.map(|call| call.day);
+        number(self.balance.day()) == today
+            && self.ended.and_then(EndedDay::report).is_none()
+            && ![call, self.held].into_iter().flatten().any(is_past)
+    }
+}
+
+impl SettlementModel {
+    fn is(&self, rules: SettlementRules) -> bool {
+        self.rules == rules
+    }
+
+    fn deliver(&self, fleet: &mut ModelFleet, node: usize) -> Option<()> {
+        let id = fleet.nodes[node].id;
+        let mut call = fleet.nodes[node].call?;
+        let on = number(call.day);
+        let is_yesterday = on + 1 == fleet.today;
+        if is_yesterday && (call.report.quota > 0 || self.is(SettlementRules::ClosesYesterday)) {
+            return self.lose(fleet, node);
+        }
+        let is_limited = !self.is(SettlementRules::DayDecides);
+        let mut windows = [
+            (fleet.days[on], Some(call.report.quota)),
+            (fleet.month, is_limited.then_some(self.month)),
+        ]
+        .map(|(granted, quota)| WindowTotals { granted, quota });
+        let row = &mut fleet.rows[id][on];
+        *row = row.apply(&call.report, &mut windows);
+        call.reply = Some(*row);
+        fleet.nodes[node].call = Some(call);
+        let [of_day, of_month] = windows.map(|window| window.granted);
+        fleet.days[on] = of_day;
+        if on < LAST {
+            let is_return = of_month < fleet.month;
+            if !(is_return && self.is(SettlementRules::KeepsReturned)) {
+                fleet.month = of_month;
+            }
+        }
+        Some(())
+    }
+
+    fn reply(node: &mut ModelNode) -> Option<()> {
+        let call = node.call?;
+        let totals = call.reply?;
+        node.call = None;
+        // Units of other nodes are left out: no property depends on them.
+        let granted = totals.held().into();
+        let confirmed = ConfirmedTotals::new(totals);
+        if call.day == node.balance.day() {
+            node.balance = node.balance.apply(call.day, totals, granted);
+            node.confirmed = confirmed;
+        } else if call.day > node.balance.day() {
+            let ahead = DayBalance::opened(call.day, 0).apply(call.day, totals, granted);
+            node.ahead = Some((ahead, confirmed));
+        } else if let Some(ended) = node.ended.as_mut().filter(|ended| ended.day() == call.day) {
+            *ended = ended.apply(totals, granted);
+        }
+        Some(())
+    }
+
+    fn lose(&self, fleet: &mut ModelFleet, node: usize) -> Option<()> {
+        let node = &mut fleet.nodes[node];
+        let call = node.call.take()?;
+        if self.is(SettlementRules::Reclaims) {
+            let row = &mut fleet.rows[node.id][fleet.today];
+            let held = u64::from(row.held());
+            row.returned = row.granted;
+            fleet.days[fleet.today] -= held;
+            fleet.month -= held;
+        }
+        if self.is(SettlementRules::ForgetsLostReply) {
+            return Some(());
+        }
+        if call.day == node.balance.day() {
+            node.confirmed = node.confirmed.without_reply();
+        } else if call.day > node.balance.day() {
+            let none = (DayBalance::opened(call.day, 0), ConfirmedTotals::default());
+            let (ahead, confirmed) = node.ahead.unwrap_or(none);
+            node.ahead = Some((ahead, confirmed.without_reply()));
+        } else if let Some(ended) = node.ended.as_mut().filter(|ended| ended.day() == call.day) {
+            *ended = ended.without_reply();
+        }
+        Some(())
+    }
+
+    fn end(&self, fleet: &mut ModelFleet, node: usize, kept: bool) -> Option<()> {
+        let node = &mut fleet.nodes[node];
+        let held = node.held.take()?;
+        fleet.spent[node.id][number(held)] += u32::from(kept);
+        node.balance = node.balance.settle(held, kept);
+        let ended = node.ended.as_mut().filter(|ended| ended.day() == held);
+        if let Some(ended) = ended
+            && !self.is(SettlementRules::ForgetsHeldUnit)
+        {
+            *ended = ended.settle(kept);
+        }
+        Some(())
+    }
+
+    fn open_day(&self, node: &mut ModelNode, today: Day) {
+        let mut ended = node.balance;
+        if self.is(SettlementRules::ReturnsHeld) {
+            ended = ended.settle(ended.day(), false);
+        }
+        node.ended = Some(EndedDay::new(ended, node.confirmed));
+        let ahead = node.ahead.take();
+        let is_kept = !self.is(SettlementRules::ForgetsAhead);
+        let none = (ended.on(today), ConfirmedTotals::default());
+        (node.balance, node.confirmed) = ahead.filter(|_| is_kept).unwrap_or(none);
+        if self.is(SettlementRules::KeepsUnits) {
+            let units = ended.leased() - ended.spent();
+            node.balance = node.balance.grant(today, units, 0, units.into());
+        }
+    }
+
+    fn settle(node: &mut ModelNode) -> Option<()> {
+        let ended = node.ended?;
+        let report = ended.report()?;
+        node.calls(ended.day(), report);
+        Some(())
+    }
+
+    fn crash(&self, fleet: &mut ModelFleet) {
+        let [node, _] = &mut fleet.nodes;
+        let reused = self.is(SettlementRules::ReusesNumber);
+        *node = ModelNode {
+            id: if reused { node.id } else { NODES },
+            balance: DayBalance::opened(day(fleet.today), 0),
+            ..ModelNode::default()
+        };
+    }
+
+    fn take(&self, fleet: &mut ModelFleet, step: FleetStep) -> Option<()> {
+        let today = fleet.today;
+        match step {
+            FleetStep::Lease(node) => {
+                let node = &mut fleet.nodes[node];
+                let report = node.balance.report(self.day);
+                let is_wanted = report.granted > report.known.granted;
+                (node.call.is_none() && is_wanted && number(node.balance.day()) < LAST)
+                    .then(|| node.calls(node.balance.day(), report))
+            }
+            FleetStep::LeaseAhead(node) => {
+                let node = &mut fleet.nodes[node];
+                let next = node.balance.day().next();
+                let report = DayBalance::opened(next, 0).report_ahead(self.day);
+                let is_due = number(next) < LAST && node.ahead.is_none() && node.call.is_none();
+                is_due.then(|| node.calls(next, report))
+            }
+            FleetStep::Deliver(node) => self.deliver(fleet, node),
+            FleetStep::Reply(node) => Self::reply(&mut fleet.nodes[node]),
+            FleetStep::Lose(node) => self.lose(fleet, node),
+            FleetStep::Request(node) => {
+                let node = &mut fleet.nodes[node];
+                node.balance = node
+                    .balance
+                    .hold(self.day)
+                    .filter(|_| node.held.is_none())?;
+                node.held = Some(node.balance.day());
+                Some(())
+            }
+            FleetStep::End { node, kept } => self.end(fleet, node, kept),
+            FleetStep::Return => {
+                let [node, _] = &mut fleet.nodes;
+                let is_first = node.balance.totals().returned == 0;
+                is_first.then(|| node.balance = node.balance.without_idle())
+            }
+            FleetStep::OpenDay(node) => {
+                let node = &mut fleet.nodes[node];
+                let is_due = number(node.balance.day()) < today;
+                let is_open = is_due && today < LAST && node.call.is_none();
+                fleet.is_uncertain |= is_open && node.confirmed.is_uncertain();
+                is_due.then(|| self.open_day(node, day(today)))
+            }
+            FleetStep::Settle(node) => {
+                let node = &mut fleet.nodes[node];
+                node.call.is_none().then(|| Self::settle(node))?
+            }
+            FleetStep::Crash => {
+                let is_first = fleet.has_first_nodes();
+                (is_first && today < LAST).then(|| self.crash(fleet))
+            }
+            // An outage is over before the next midnight.
+            FleetStep::Midnight => {
+                let is_due = fleet.nodes.iter().all(|node| node.is_settled(today));
+                (is_due && today < LAST).then(|| fleet.today += 1)
+            }
+        }
+    }
+}
+
+impl ModelFleet {
+    /// Whether no node has crashed.
+    fn has_first_nodes(&self) -> bool {
+        self.nodes.iter().all(|node| node.id < NODES)
+    }
+
+    /// Whether the month was spent although a reply was lost before midnight.
+    fn is_whole(&self, quota: u32) -> bool {
+        let is_over = self.today == LAST && self.has_first_nodes();
+        is_over && self.is_uncertain && self.spent_on(0..LAST) == quota
+    }
+
+    /// Units of a day that a process may hold once the day is settled there. `None` before.
+    fn due(&self, id: usize, on: usize) -> Option<u32> {
+        let node = self.nodes.iter().find(|node| node.id == id)?;
+        let is_over = on < number(node.balance.day()) && node.is_settled(self.today);
+        is_over.then(|| self.spent[id][on])
+    }
+
+    fn spent_on(&self, days: std::ops::Range<usize>) -> u32 {
+        let of = |spent: &[u32; DAYS]| spent[days.clone()].iter().sum::<u32>();
+        self.spent.iter().map(of).sum()
+    }
+
+    fn held(&self, on: usize) -> u64 {
+        self.rows.iter().map(|row| u64::from(row[on].held())).sum()
+    }
+
+    fn is_settled(&self) -> bool {
+        let pairs = (0..=NODES).flat_map(|id| (0..DAYS).map(move |on| (id, on)));
+        pairs
+            .filter_map(|(id, on)| Some((self.due(id, on)?, self.rows[id][on])))
+            .all(|(spent, row)| row.held() == spent)
+    }
+
+    /// Units that the process that crashed cost a day, at most.
+    fn lost(&self) -> u32 {
+        let is_gone = |id: &usize| self.nodes.iter().all(|node| node.id != *id);
+        let of = |id: usize| {
+            (0..DAYS)
+                .map(|on| self.rows[id][on].held().saturating_sub(self.spent[id][on]))
+                .max()
+        };
+        (0..NODES).filter(is_gone).filter_map(of).max().unwrap_or(0)
+    }
+}
+
+const PROPERTIES: [(&str, fn(&SettlementModel, &ModelFleet) -> bool); 4] = [
+    (NEVER_OVER, |model, fleet| {
+        let of_days = (0..DAYS).map(|on| fleet.spent_on(on..on + 1));
+        of_days.max() <= Some(model.day) && fleet.spent_on(0..LAST) <= model.month
+    }),
+    (COUNTED, |_, fleet| {
+        let month: u64 = (0..LAST).map(|on| fleet.held(on)).sum();
+        (0..DAYS).all(|on| fleet.days[on] == fleet.held(on)) && fleet.month == month
+    }),
+    (SETTLED, |_, fleet| fleet.is_settled()),
+    (BOUNDED, |_, fleet| fleet.lost() <= 2),
+];
+
+/// The result of a search in the order of the number of steps.
+#[derive(Default)]
+struct Explored {
+    states: usize,
+    /// Steps to the last state.
+    depth: usize,
+    broken: Option<&'static str>,
+    /// Whether a state shows that [`WHOLE`].
+    is_whole: bool,
+}
+
+impl SettlementModel {
+    fn steps() -> Vec<FleetStep> {
+        let mut steps = vec![FleetStep::Midnight, FleetStep::Return, FleetStep::Crash];
+        for node in 0..NODES {
+            steps.extend([
+                FleetStep::Lease(node),
+                FleetStep::LeaseAhead(node),
+                FleetStep::Deliver(node),
+                FleetStep::Reply(node),
+                FleetStep::Lose(node),
+                FleetStep::Request(node),
+                FleetStep::OpenDay(node),
+                FleetStep::Settle(node),
+            ]);
+            steps.extend([true, false].map(|kept| FleetStep::End { node, kept }));
+        }
+        steps
+    }
+
+    fn next(&self, fleet: &ModelFleet, step: FleetStep) -> Option<ModelFleet> {
+        let mut next = fleet.clone();
+        next.faults += u32::from(step.is_fault());
+        self.take(&mut next, step)?;
+        (next.faults <= self.faults).then_some(next)
+    }
+
+    /// Visits all states until one breaks a property, or `only` this one.
+    fn explore(&self, only: Option<&str>) -> Explored {
+        let mut first = ModelFleet::default();
+        for (id, node) in first.nodes.iter_mut().enumerate() {
+            node.id = id;
+        }
+        let mut found = Explored::default();
+        let mut known = HashSet::from([first.clone()]);
+        let mut queue = VecDeque::from([(first, 0)]);
+        while let Some((fleet, depth)) = queue.pop_front() {
+            found.depth = depth;
+            found.is_whole |= fleet.is_whole(self.month);
+            let asked = |(name, _): &&(&str, _)| only.is_none_or(|only| only == *name);
+            let mut properties = PROPERTIES.iter().filter(asked);
+            if let Some((property, _)) = properties.find(|(_, holds)| !holds(self, &fleet)) {
+                found.broken = Some(property);
+                break;
+            }
+            for step in Self::steps() {
+                let next = self.next(&fleet, step);
+                if let Some(next) = next.filter(|next| !known.contains(next)) {
+                    known.insert(next.clone());
+                    queue.push_back((next, depth + 1));
+                }
+            }
+        }
+        found.states = known.len();
+        found
+    }
+}
+
+fn model(rules: SettlementRules, [day, month, faults]: [u32; 3]) -> SettlementModel {
+    SettlementModel {
+        rules,
+        day,
+        month,
+        faults,
+    }
+}
+
+#[test]
+fn in_all_orders_days_are_settled_and_no_quota_is_exceeded() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let size = if is_full { [2, 3, 2] } else { [1, 1, 1] };
+    let found = model(SettlementRules::Correct, size).explore(None);
+    println!("{} states, at most {} steps", found.states, found.depth);
+    assert_eq!(found.broken, None);
+    assert!(found.is_whole, "{WHOLE}");
+}
+
+#[test]
+fn each_wrong_rule_breaks_a_property() {
+    for (rules, property, [quota, faults]) in [
+        (SettlementRules::ForgetsLostReply, SETTLED, [1, 1]),
+        (SettlementRules::ForgetsAhead, SETTLED, [1, 0]),
+        (SettlementRules::ForgetsHeldUnit, SETTLED, [1, 1]),
+        (SettlementRules::ReturnsHeld, NEVER_OVER, [1, 0]),
+        (SettlementRules::KeepsUnits, NEVER_OVER, [1, 0]),
+        (SettlementRules::Reclaims, NEVER_OVER, [1, 1]),
+        (SettlementRules::DayDecides, NEVER_OVER, [1, 0]),
+        (SettlementRules::KeepsReturned, COUNTED, [1, 0]),
+        (SettlementRules::ReusesNumber, NEVER_OVER, [1, 1]),
+        (SettlementRules::ClosesYesterday, WHOLE, [1, 1]),
+    ] {
+        let found = model(rules, [quota, quota, faults]).explore(Some(property));
+        println!("{rules:?}: {} steps, {} states", found.depth, found.states);
+        let broken = found.broken.or((!found.is_whole).then_some(WHOLE));
+        assert_eq!(broken, Some(property), "{rules:?}");
+    }
+}
