@@ -191,7 +191,7 @@ impl Leases {
                     let reply = calls.ledger.exchange(exchange).await?;
                     let outcomes = reports.iter().zip(&reply.outcomes);
                     reports = outcomes
-                        .filter_map(LedgerReport::of_unknown_units)
+                        .filter_map(|(last, outcome)| LedgerReport::of_unknown_units(last, outcome))
                         .collect();
                 }
             }

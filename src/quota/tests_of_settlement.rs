@@ -126,7 +126,7 @@ impl MonthGateway {
             self.delivered += 1;
         }
         // The next lease is taken ahead.
-        drop(self.leases.lease(&self.account).await);
+        _ = self.leases.lease(&self.account).await;
     }
 
     async fn turn(&self) {

@@ -94,7 +94,7 @@ impl LedgerReport {
 
     /// The report that returns units whose grant was not answered. The node learns of them by the reply to this report, its
     /// last one about the units of the day.
-    pub fn of_unknown_units((last, outcome): (&Self, &ReportOutcome)) -> Option<Self> {
+    pub fn of_unknown_units(last: &Self, outcome: &ReportOutcome) -> Option<Self> {
         let ReportOutcome::Applied { node, .. } = outcome else {
             return None;
         };

@@ -36,7 +36,6 @@ const MEASURES: [SortBy; 5] = [
 ];
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test has no settings")]
 fn rankings_do_not_depend_on_the_steps_in_which_runs_are_imported() {
     let directory = std::env::var_os("SCOREGATE_REFERENCE");
     let index = std::fs::read_to_string(Path::new(SCENARIOS).join("index.json")).unwrap();

@@ -334,8 +334,9 @@ fn scans_of_every_hour_record_what_one_scan_finds() {
         }
         // Later rounds may show that one of a baseline was an outlier.
         let rounded = |mut all: Vec<Incident>| {
-            all.iter_mut()
-                .for_each(|one| one.baseline = one.baseline.map(f64::round));
+            for one in &mut all {
+                one.baseline = one.baseline.map(f64::round);
+            }
             all
         };
         let [published, at_once] = [published, found(&scores)].map(rounded);

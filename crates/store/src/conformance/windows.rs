@@ -151,7 +151,7 @@ pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_a
             reports: vec![last.clone()],
         };
         let reply = store.exchange(exchange).await.unwrap();
-        let found = LedgerReport::of_unknown_units((&last, &reply.outcomes[0])).unwrap();
+        let found = LedgerReport::of_unknown_units(&last, &reply.outcomes[0]).unwrap();
         let settled = sent(store, 1, day(number + 1), found.clone()).await;
         assert_eq!(settled.0, spent);
         let outcome = ReportOutcome::Applied {
@@ -161,7 +161,7 @@ pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_a
         };
         for report in [&last, &found] {
             assert_eq!(
-                LedgerReport::of_unknown_units((report, &outcome)),
+                LedgerReport::of_unknown_units(report, &outcome),
                 None,
                 "returned twice"
             );

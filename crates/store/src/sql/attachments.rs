@@ -77,7 +77,7 @@ pub(super) async fn detach(
 }
 
 /// Counts units of an application in the windows of its new owner: those of the days of which gateways may return units. A
-/// return takes them out of the windows, whoever was the owner at the time of the grant.
+/// return takes them out of the windows, even if the application had another owner at the time of the grant.
 async fn count_units(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
     let Some(today) = tables.today().await? else {
         return Ok(());

@@ -3,7 +3,7 @@
 //!
 //! A step applies the functions of `limits`. Each guard has a wrong rule without it, which a property must reject.
 
-use std::collections::{HashSet, VecDeque};
+mod search;
 
 use crate::clock::Day;
 
@@ -15,12 +15,6 @@ const NODES: usize = 2;
 /// The first two are a month. On the last one nothing is leased.
 const DAYS: usize = 3;
 const LAST: usize = DAYS - 1;
-
-const NEVER_OVER: &str = "no quota is exceeded";
-const COUNTED: &str = "a window counts the units that nodes hold of its days";
-const SETTLED: &str = "of a settled day nodes hold the units that were spent";
-const BOUNDED: &str = "a crash costs at most one lease and one request in each day";
-const WHOLE: &str = "a whole month can be spent although a reply was lost before midnight";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum SettlementRules {
@@ -83,7 +77,7 @@ struct ModelFleet {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum FleetStep {
+enum SettlementStep {
     Lease(usize),
     LeaseAhead(usize),
     /// The ledger applies the report of the call, once more if it was applied.
@@ -121,7 +115,7 @@ fn day(number: usize) -> Day {
     Day::from_number(u32::try_from(number).unwrap())
 }
 
-impl FleetStep {
+impl SettlementStep {
     const fn is_fault(self) -> bool {
         matches!(
             self,
@@ -215,8 +209,8 @@ impl SettlementModel {
         if call.day == node.balance.day() {
             node.confirmed = node.confirmed.without_reply();
         } else if call.day > node.balance.day() {
-            let none = (DayBalance::opened(call.day, 0), ConfirmedTotals::default());
-            let (ahead, confirmed) = node.ahead.unwrap_or(none);
+            let empty = (DayBalance::opened(call.day, 0), ConfirmedTotals::default());
+            let (ahead, confirmed) = node.ahead.unwrap_or(empty);
             node.ahead = Some((ahead, confirmed.without_reply()));
         } else if let Some(ended) = node.ended.as_mut().filter(|ended| ended.day() == call.day) {
             *ended = ended.without_reply();
@@ -246,8 +240,8 @@ impl SettlementModel {
         node.ended = Some(EndedDay::new(ended, node.confirmed));
         let ahead = node.ahead.take();
         let is_kept = !self.is(SettlementRules::ForgetsAhead);
-        let none = (ended.on(today), ConfirmedTotals::default());
-        (node.balance, node.confirmed) = ahead.filter(|_| is_kept).unwrap_or(none);
+        let empty = (ended.on(today), ConfirmedTotals::default());
+        (node.balance, node.confirmed) = ahead.filter(|_| is_kept).unwrap_or(empty);
         if self.is(SettlementRules::KeepsUnits) {
             let units = ended.leased() - ended.spent();
             node.balance = node.balance.grant(today, units, 0, units.into());
@@ -271,27 +265,30 @@ impl SettlementModel {
         };
     }
 
-    fn take(&self, fleet: &mut ModelFleet, step: FleetStep) -> Option<()> {
+    fn lease(&self, node: &mut ModelNode) -> Option<()> {
+        let report = node.balance.report(self.day);
+        let is_wanted = report.granted > report.known.granted;
+        (node.call.is_none() && is_wanted && number(node.balance.day()) < LAST)
+            .then(|| node.calls(node.balance.day(), report))
+    }
+
+    fn lease_ahead(&self, node: &mut ModelNode) -> Option<()> {
+        let next = node.balance.day().next();
+        let report = DayBalance::opened(next, 0).report_ahead(self.day);
+        let is_due = number(next) < LAST && node.ahead.is_none() && node.call.is_none();
+        is_due.then(|| node.calls(next, report))
+    }
+
+    /// Applies a step. `None` if it is not possible.
+    fn take(&self, fleet: &mut ModelFleet, step: SettlementStep) -> Option<()> {
         let today = fleet.today;
         match step {
-            FleetStep::Lease(node) => {
-                let node = &mut fleet.nodes[node];
-                let report = node.balance.report(self.day);
-                let is_wanted = report.granted > report.known.granted;
-                (node.call.is_none() && is_wanted && number(node.balance.day()) < LAST)
-                    .then(|| node.calls(node.balance.day(), report))
-            }
-            FleetStep::LeaseAhead(node) => {
-                let node = &mut fleet.nodes[node];
-                let next = node.balance.day().next();
-                let report = DayBalance::opened(next, 0).report_ahead(self.day);
-                let is_due = number(next) < LAST && node.ahead.is_none() && node.call.is_none();
-                is_due.then(|| node.calls(next, report))
-            }
-            FleetStep::Deliver(node) => self.deliver(fleet, node),
-            FleetStep::Reply(node) => Self::reply(&mut fleet.nodes[node]),
-            FleetStep::Lose(node) => self.lose(fleet, node),
-            FleetStep::Request(node) => {
+            SettlementStep::Lease(node) => self.lease(&mut fleet.nodes[node]),
+            SettlementStep::LeaseAhead(node) => self.lease_ahead(&mut fleet.nodes[node]),
+            SettlementStep::Deliver(node) => self.deliver(fleet, node),
+            SettlementStep::Reply(node) => Self::reply(&mut fleet.nodes[node]),
+            SettlementStep::Lose(node) => self.lose(fleet, node),
+            SettlementStep::Request(node) => {
                 let node = &mut fleet.nodes[node];
                 node.balance = node
                     .balance
@@ -300,29 +297,29 @@ impl SettlementModel {
                 node.held = Some(node.balance.day());
                 Some(())
             }
-            FleetStep::End { node, kept } => self.end(fleet, node, kept),
-            FleetStep::Return => {
+            SettlementStep::End { node, kept } => self.end(fleet, node, kept),
+            SettlementStep::Return => {
                 let [node, _] = &mut fleet.nodes;
                 let is_first = node.balance.totals().returned == 0;
                 is_first.then(|| node.balance = node.balance.without_idle())
             }
-            FleetStep::OpenDay(node) => {
+            SettlementStep::OpenDay(node) => {
                 let node = &mut fleet.nodes[node];
                 let is_due = number(node.balance.day()) < today;
                 let is_open = is_due && today < LAST && node.call.is_none();
                 fleet.is_uncertain |= is_open && node.confirmed.is_uncertain();
                 is_due.then(|| self.open_day(node, day(today)))
             }
-            FleetStep::Settle(node) => {
+            SettlementStep::Settle(node) => {
                 let node = &mut fleet.nodes[node];
                 node.call.is_none().then(|| Self::settle(node))?
             }
-            FleetStep::Crash => {
+            SettlementStep::Crash => {
                 let is_first = fleet.has_first_nodes();
                 (is_first && today < LAST).then(|| self.crash(fleet))
             }
             // An outage is over before the next midnight.
-            FleetStep::Midnight => {
+            SettlementStep::Midnight => {
                 let is_due = fleet.nodes.iter().all(|node| node.is_settled(today));
                 (is_due && today < LAST).then(|| fleet.today += 1)
             }
@@ -374,126 +371,5 @@ impl ModelFleet {
                 .max()
         };
         (0..NODES).filter(is_gone).filter_map(of).max().unwrap_or(0)
-    }
-}
-
-const PROPERTIES: [(&str, fn(&SettlementModel, &ModelFleet) -> bool); 4] = [
-    (NEVER_OVER, |model, fleet| {
-        let of_days = (0..DAYS).map(|on| fleet.spent_on(on..on + 1));
-        of_days.max() <= Some(model.day) && fleet.spent_on(0..LAST) <= model.month
-    }),
-    (COUNTED, |_, fleet| {
-        let month: u64 = (0..LAST).map(|on| fleet.held(on)).sum();
-        (0..DAYS).all(|on| fleet.days[on] == fleet.held(on)) && fleet.month == month
-    }),
-    (SETTLED, |_, fleet| fleet.is_settled()),
-    (BOUNDED, |_, fleet| fleet.lost() <= 2),
-];
-
-/// The result of a search in the order of the number of steps.
-#[derive(Default)]
-struct Explored {
-    states: usize,
-    /// Steps to the last state.
-    depth: usize,
-    broken: Option<&'static str>,
-    /// Whether a state shows that [`WHOLE`].
-    is_whole: bool,
-}
-
-impl SettlementModel {
-    fn steps() -> Vec<FleetStep> {
-        let mut steps = vec![FleetStep::Midnight, FleetStep::Return, FleetStep::Crash];
-        for node in 0..NODES {
-            steps.extend([
-                FleetStep::Lease(node),
-                FleetStep::LeaseAhead(node),
-                FleetStep::Deliver(node),
-                FleetStep::Reply(node),
-                FleetStep::Lose(node),
-                FleetStep::Request(node),
-                FleetStep::OpenDay(node),
-                FleetStep::Settle(node),
-            ]);
-            steps.extend([true, false].map(|kept| FleetStep::End { node, kept }));
-        }
-        steps
-    }
-
-    fn next(&self, fleet: &ModelFleet, step: FleetStep) -> Option<ModelFleet> {
-        let mut next = fleet.clone();
-        next.faults += u32::from(step.is_fault());
-        self.take(&mut next, step)?;
-        (next.faults <= self.faults).then_some(next)
-    }
-
-    /// Visits all states until one breaks a property, or `only` this one.
-    fn explore(&self, only: Option<&str>) -> Explored {
-        let mut first = ModelFleet::default();
-        for (id, node) in first.nodes.iter_mut().enumerate() {
-            node.id = id;
-        }
-        let mut found = Explored::default();
-        let mut known = HashSet::from([first.clone()]);
-        let mut queue = VecDeque::from([(first, 0)]);
-        while let Some((fleet, depth)) = queue.pop_front() {
-            found.depth = depth;
-            found.is_whole |= fleet.is_whole(self.month);
-            let asked = |(name, _): &&(&str, _)| only.is_none_or(|only| only == *name);
-            let mut properties = PROPERTIES.iter().filter(asked);
-            if let Some((property, _)) = properties.find(|(_, holds)| !holds(self, &fleet)) {
-                found.broken = Some(property);
-                break;
-            }
-            for step in Self::steps() {
-                let next = self.next(&fleet, step);
-                if let Some(next) = next.filter(|next| !known.contains(next)) {
-                    known.insert(next.clone());
-                    queue.push_back((next, depth + 1));
-                }
-            }
-        }
-        found.states = known.len();
-        found
-    }
-}
-
-fn model(rules: SettlementRules, [day, month, faults]: [u32; 3]) -> SettlementModel {
-    SettlementModel {
-        rules,
-        day,
-        month,
-        faults,
-    }
-}
-
-#[test]
-fn in_all_orders_days_are_settled_and_no_quota_is_exceeded() {
-    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let size = if is_full { [2, 3, 2] } else { [1, 1, 1] };
-    let found = model(SettlementRules::Correct, size).explore(None);
-    println!("{} states, at most {} steps", found.states, found.depth);
-    assert_eq!(found.broken, None);
-    assert!(found.is_whole, "{WHOLE}");
-}
-
-#[test]
-fn each_wrong_rule_breaks_a_property() {
-    for (rules, property, [quota, faults]) in [
-        (SettlementRules::ForgetsLostReply, SETTLED, [1, 1]),
-        (SettlementRules::ForgetsAhead, SETTLED, [1, 0]),
-        (SettlementRules::ForgetsHeldUnit, SETTLED, [1, 1]),
-        (SettlementRules::ReturnsHeld, NEVER_OVER, [1, 0]),
-        (SettlementRules::KeepsUnits, NEVER_OVER, [1, 0]),
-        (SettlementRules::Reclaims, NEVER_OVER, [1, 1]),
-        (SettlementRules::DayDecides, NEVER_OVER, [1, 0]),
-        (SettlementRules::KeepsReturned, COUNTED, [1, 0]),
-        (SettlementRules::ReusesNumber, NEVER_OVER, [1, 1]),
-        (SettlementRules::ClosesYesterday, WHOLE, [1, 1]),
-    ] {
-        let found = model(rules, [quota, quota, faults]).explore(Some(property));
-        println!("{rules:?}: {} steps, {} states", found.depth, found.states);
-        let broken = found.broken.or((!found.is_whole).then_some(WHOLE));
-        assert_eq!(broken, Some(property), "{rules:?}");
     }
 }
