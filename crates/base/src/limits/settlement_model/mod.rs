@@ -279,50 +279,56 @@ impl SettlementModel {
         is_due.then(|| node.calls(next, report))
     }
 
+    fn request(&self, node: &mut ModelNode) -> Option<()> {
+        let held = node.balance.hold(self.day);
+        node.balance = held.filter(|_| node.held.is_none())?;
+        node.held = Some(node.balance.day());
+        Some(())
+    }
+
+    fn begin_day(&self, fleet: &mut ModelFleet, node: usize) -> Option<()> {
+        let today = fleet.today;
+        let node = &mut fleet.nodes[node];
+        let is_due = number(node.balance.day()) < today;
+        let is_open = is_due && today < LAST && node.call.is_none();
+        fleet.is_uncertain |= is_open && node.confirmed.is_uncertain();
+        is_due.then(|| self.open_day(node, day(today)))
+    }
+
+    fn return_idle(fleet: &mut ModelFleet) -> Option<()> {
+        let [node, _] = &mut fleet.nodes;
+        let is_first = node.balance.totals().returned == 0;
+        is_first.then(|| node.balance = node.balance.without_idle())
+    }
+
+    /// An outage is over before the next midnight.
+    fn end_day(fleet: &mut ModelFleet) -> Option<()> {
+        let today = fleet.today;
+        let is_due = fleet.nodes.iter().all(|node| node.is_settled(today));
+        (is_due && today < LAST).then(|| fleet.today += 1)
+    }
+
     /// Applies a step. `None` if it is not possible.
     fn take(&self, fleet: &mut ModelFleet, step: SettlementStep) -> Option<()> {
-        let today = fleet.today;
         match step {
             SettlementStep::Lease(node) => self.lease(&mut fleet.nodes[node]),
             SettlementStep::LeaseAhead(node) => self.lease_ahead(&mut fleet.nodes[node]),
             SettlementStep::Deliver(node) => self.deliver(fleet, node),
             SettlementStep::Reply(node) => Self::reply(&mut fleet.nodes[node]),
             SettlementStep::Lose(node) => self.lose(fleet, node),
-            SettlementStep::Request(node) => {
-                let node = &mut fleet.nodes[node];
-                node.balance = node
-                    .balance
-                    .hold(self.day)
-                    .filter(|_| node.held.is_none())?;
-                node.held = Some(node.balance.day());
-                Some(())
-            }
+            SettlementStep::Request(node) => self.request(&mut fleet.nodes[node]),
             SettlementStep::End { node, kept } => self.end(fleet, node, kept),
-            SettlementStep::Return => {
-                let [node, _] = &mut fleet.nodes;
-                let is_first = node.balance.totals().returned == 0;
-                is_first.then(|| node.balance = node.balance.without_idle())
-            }
-            SettlementStep::OpenDay(node) => {
-                let node = &mut fleet.nodes[node];
-                let is_due = number(node.balance.day()) < today;
-                let is_open = is_due && today < LAST && node.call.is_none();
-                fleet.is_uncertain |= is_open && node.confirmed.is_uncertain();
-                is_due.then(|| self.open_day(node, day(today)))
-            }
+            SettlementStep::Return => Self::return_idle(fleet),
+            SettlementStep::OpenDay(node) => self.begin_day(fleet, node),
             SettlementStep::Settle(node) => {
                 let node = &mut fleet.nodes[node];
                 node.call.is_none().then(|| Self::settle(node))?
             }
             SettlementStep::Crash => {
                 let is_first = fleet.has_first_nodes();
-                (is_first && today < LAST).then(|| self.crash(fleet))
+                (is_first && fleet.today < LAST).then(|| self.crash(fleet))
             }
-            // An outage is over before the next midnight.
-            SettlementStep::Midnight => {
-                let is_due = fleet.nodes.iter().all(|node| node.is_settled(today));
-                (is_due && today < LAST).then(|| fleet.today += 1)
-            }
+            SettlementStep::Midnight => Self::end_day(fleet),
         }
     }
 }
