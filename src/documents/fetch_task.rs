@@ -324,7 +324,7 @@ impl FetchWorker {
         Ok(self.documents.confirm(leader, document, &confirmation))
     }
 
-    /// Rejects a response that is older than received data or unexpectedly empty.
+    /// Rejects a response that is unexpectedly empty, or older than data received earlier.
     fn check(
         &self,
         leader: &FetchLeader,

@@ -151,7 +151,7 @@ impl MailFailure {
         }
     }
 
-    /// Whether the server replied, so that the connection can be used for other emails.
+    /// Whether the server replied. If it did, the connection can be used for other emails.
     pub(super) fn keeps_the_connection(&self) -> bool {
         match self.scope {
             FailureScope::Final | FailureScope::Mail => true,

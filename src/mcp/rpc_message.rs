@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 2.0 from clients: one request or notification. Batches and responses are invalid.
+//! A JSON-RPC 2.0 message from a client: a single request or notification. Batches and responses are invalid.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;

@@ -121,8 +121,8 @@ mod tests {
 
     const KEY: &str = "key";
 
-    /// The days of one application, and the whole minute limit for one gateway. A reply to a lease ahead needs a
-    /// permit.
+    /// The days of one application, and the whole minute limit for one gateway. A reply to a request for a lease ahead
+    /// needs a permit.
     struct OneNodeLedger {
         days: Mutex<BTreeMap<Day, (DayTotals, NodeTotals)>>,
         ahead: Semaphore,

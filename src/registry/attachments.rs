@@ -1,4 +1,4 @@
-//! Assigns applications that an operator created to owners, identified by email address. An address without an account
+//! Assigns operator-created applications to owners, who are identified by email address. An address without an account
 //! gets an invitation.
 
 use std::time::Duration;

@@ -6,7 +6,7 @@ const MAX_LOCAL: usize = 64;
 // RFC 1035, section 2.3.4.
 const MAX_LABEL: usize = 63;
 /// Labels of second-level domains for a kind of organization, as in `ac.uk`. Other short labels are excluded, because
-/// otherwise the owner of `abc.de` would have any number of registered domains.
+/// otherwise each subdomain of `abc.de` would count as a registered domain.
 const KINDS: [&str; 12] = [
     "ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch",
 ];

@@ -24,7 +24,7 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 const RESERVED: usize = 3;
 /// Maximum number of requests per minute from a network.
 const PER_MINUTE: u32 = 240;
-/// Maximum number of changes per minute from a network and by an owner. Each change is kept in the audit trail.
+/// Maximum number of changes per minute, for each network and for each owner. Each change is kept in the audit trail.
 const CHANGES_PER_MINUTE: u32 = 30;
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);

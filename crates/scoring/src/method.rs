@@ -209,7 +209,7 @@ pub(super) const UNSTEADY_POINTS: f64 = 10.0;
 /// Tolerance of the Page-Hinkley test (delta), in long-run standard deviations of the model's rounds: half of the
 /// smallest change to detect, which is one standard deviation.
 pub(super) const DRIFT_DELTA: f64 = 0.5;
-/// Threshold of the Page-Hinkley test (lambda), in the same unit. The test restarts above it.
+/// Threshold of the Page-Hinkley test (lambda), in the same unit. The test restarts when its statistic exceeds this threshold.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
 /// Minimum number of rounds before the test restarts and before a model can be called stable: two days, so that the
 /// running mean is meaningful.

@@ -82,8 +82,7 @@ impl PeriodScores {
         axes(&self.table, &self.suites)
     }
 
-    /// The number of rounds of a score: the number for the suite that has a score in the fewest rounds, but at least
-    /// one.
+    /// The number of rounds of a score: the smallest number of rounds with a score among its suites, but at least one.
     pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
         let fed = self
             .rounds

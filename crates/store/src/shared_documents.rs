@@ -88,8 +88,8 @@ pub struct Publication {
 
 /// The documents of one backend that gateways share.
 ///
-/// Claim numbers of a document only grow, with gaps. A claim ends with its publication, its release, or its deadline. A
-/// publication under an older claim than the newest changes nothing. A publication after the deadline raises the
+/// The claim numbers of a document only increase and may have gaps. A claim ends with its publication, its release, or its
+/// deadline. A publication under a claim that is not the newest has no effect. A publication after the deadline raises the
 /// number.
 ///
 /// A document is confirmed based on the state before the claim. So `after` must be the number of a state without a held

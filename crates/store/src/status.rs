@@ -82,7 +82,7 @@ pub struct StatusMessage {
 pub enum MessageSubject {
     /// A new incident with this title.
     New(String),
-    /// The incident with this number, which must not be resolved.
+    /// The incident with this number. It must still be unresolved.
     Known(u64),
 }
 

@@ -96,7 +96,7 @@ impl Caller {
         self.account.state().take_guard(&self.limits, now)
     }
 
-    /// The same caller with a copy of the account, so that decisions can be tried without an effect.
+    /// The same caller with a copy of the account, so that decisions can be tried without side effects.
     pub(crate) fn on_a_copy(&self) -> Self {
         Self {
             account: Arc::new(self.account.copied()),

@@ -1,4 +1,4 @@
-//! All endpoints of a gateway: the 13 endpoints of the specification, followed by the endpoints of the settings. Also
+//! All endpoints of a gateway: the 13 endpoints of the specification, followed by the endpoints defined in the settings. Also
 //! finds an endpoint by path.
 
 use super::params::decode_segment;

@@ -146,7 +146,7 @@ impl NoiseGenerator {
     }
 }
 
-/// A value that is lower by `amount` for this share of the values, shifted so that the mean is zero.
+/// Noise that lowers this share of the values by `amount`, shifted so that the mean is zero.
 fn lowered(amount: f64, share: f64, is_lower: bool) -> f64 {
     amount * (share - f64::from(u8::from(is_lower)))
 }

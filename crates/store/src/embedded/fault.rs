@@ -1,4 +1,4 @@
-//! Converts errors of statements to errors of the file, and tracks damage to the open file.
+//! Converts statement errors to file errors, and tracks damage to the open file.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

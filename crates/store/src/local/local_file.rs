@@ -379,7 +379,8 @@ fn is_untouched(file: &File) -> io::Result<bool> {
     Ok((times.ctime() - times.mtime() - SET_BACK).abs() <= TOLERANCE)
 }
 
-/// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
+/// The identity of the file. A copy of the file has a different identity. `None` if the system does not provide
+/// every part of the identity.
 fn identity(file: &File) -> Option<String> {
     let boot = fs::read_to_string(BOOT).ok()?;
     let found = file.metadata().ok()?;

@@ -40,7 +40,7 @@ pub fn close_command(directory: &Path, today: Day) -> String {
     )
 }
 
-/// Closes every day after `today`, which must be the current day of the machine's clock. Otherwise the command was
+/// Closes every day after `today`, which must be the current day according to the machine's clock. Otherwise the command was
 /// written for another day, or the clock is still wrong. Closes all of the days or none.
 pub fn close_future_days(
     directory: &Path,

@@ -1,6 +1,6 @@
 //! The audit trail, and the feed of changes.
 //!
-//! A position of the feed consists of the number of an audit record, the identity of the data set, and the history of
+//! A position in the feed consists of the number of an audit record, the identity of the data set, and the history of
 //! the server.
 
 use super::store::Access::Read;

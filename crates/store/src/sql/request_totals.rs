@@ -1,5 +1,5 @@
-//! Requests of gateway processes by day, application, endpoint and outcome, and the units derived from them. They are
-//! merged once a day is closed for reports. The rules are in `requests`.
+//! Requests of gateway processes by day, application, endpoint and outcome, and the units derived from them. The totals
+//! of a day are merged after the day is closed for reports. The rules are in `requests`.
 //!
 //! Before the account or the tier of an application changes, the values for its earlier days are stored, so that closed
 //! days are always reported with the same account and tier.
@@ -23,7 +23,7 @@ use scoregate_base::keys::{ApplicationId, OwnerId};
 pub(crate) const KEY: &str = "day, application, endpoint, outcome";
 const COLUMNS: usize = 6;
 
-/// Selects the requests that were charged with a unit.
+/// Selects the requests that were charged a unit.
 pub(super) const IS_CHARGED: &str = "outcome = 'ok' AND endpoint <> 'me'";
 
 const RECORD: &str = "
