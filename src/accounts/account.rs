@@ -14,7 +14,8 @@ use scoregate_base::limits::{
 };
 use scoregate_store::StoredApplication;
 
-use crate::accounts::account_state::{AccountState, BalanceAhead};
+use crate::accounts::account_state::AccountState;
+use crate::accounts::balance_ahead::BalanceAhead;
 use crate::accounts::terms::Terms;
 
 /// The account of an application: its terms and balances.
@@ -113,11 +114,8 @@ impl Account {
         let current = state.day();
         if current.day() < day {
             let ahead = DayBalance::opened(day, 0).apply(day, node, granted);
-            state.set_ahead(BalanceAhead {
-                leased_under,
-                day: ahead,
-                confirmed: ConfirmedTotals::new(node),
-            });
+            let confirmed = ConfirmedTotals::new(node);
+            state.set_ahead(BalanceAhead::new(leased_under, ahead, confirmed));
             return ahead.leased();
         }
         let applied = current.apply(day, node, granted);

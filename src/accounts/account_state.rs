@@ -6,14 +6,14 @@ use std::num::NonZeroU32;
 use tokio::sync::watch;
 
 use crate::accounts::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
+use crate::accounts::balance_ahead::BalanceAhead;
 use crate::accounts::unrecorded_requests::{CountedRequest, UnrecordedRequests};
 use crate::accounts::window_state::WindowState;
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, ConfirmedTotals, DayBalance, LeaseAvailability, LimitRule,
-    LimitStatus, Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope,
-    WindowUnits,
+    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
+    Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
 };
 use scoregate_store::LedgerReport;
 
@@ -24,7 +24,7 @@ pub(crate) struct AccountState {
     name: Box<str>,
     balance: AccountBalance,
     /// Boxed, because hardly any of a million applications has one.
-    pub(super) lease: Option<Box<LeaseState>>,
+    lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that reserved units of grace.
     pub(crate) is_uncharged: bool,
     /// Whether the account is listed among those that leased units recently.
@@ -51,7 +51,7 @@ pub(crate) enum Charge {
 
 /// The state that only an application in use has.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LeaseState {
+struct LeaseState {
     /// The ledger call in flight.
     call: Option<LeaseCall>,
     /// Tokens of the minute limit, if gateways share it.
@@ -61,17 +61,9 @@ pub(super) struct LeaseState {
     /// Requests since the last recording.
     requests: UnrecordedRequests,
     /// The balance of a day that has not begun here.
-    pub(super) ahead: Option<BalanceAhead>,
+    ahead: Option<BalanceAhead>,
     /// Windows of several days.
-    pub(super) windows: WindowState,
-}
-
-/// The balance of a day that was leased before it began, with the limits under which it was leased.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BalanceAhead {
-    pub(super) leased_under: Limits,
-    pub(super) day: DayBalance,
-    pub(super) confirmed: ConfirmedTotals,
+    windows: WindowState,
 }
 
 /// A ledger call in flight. Its value is `None` until the call ends, then `true` for success or `false` for failure.
@@ -233,6 +225,10 @@ impl AccountState {
         self.lease.as_ref().map(|lease| &lease.windows)
     }
 
+    pub(super) fn windows_mut(&mut self) -> &mut WindowState {
+        &mut self.lease.get_or_insert_default().windows
+    }
+
     /// Decides on and settles a request whose response is ready. A 304 or a refusal costs no unit.
     pub(crate) fn charge(
         &mut self,
@@ -278,8 +274,7 @@ impl AccountState {
     }
 
     /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased
-    /// ahead. The totals of a node are for a whole day, so these units must not be counted separately. Units leased
-    /// under other limits cannot be used. The next report returns them.
+    /// ahead. The totals of a node are for a whole day, so these units must not be counted separately.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
@@ -287,16 +282,13 @@ impl AccountState {
                 let lease = self.lease.get_or_insert_default();
                 lease.windows.end_day(ended, today, limits);
             }
-            let ahead = self.take_ahead().filter(|ahead| ahead.day.day() == today);
+            let ahead = self.take_ahead().filter(|ahead| ahead.day() == today);
             if let Some(lease) = &mut self.lease {
-                let confirmed = ahead.map(|ahead| ahead.confirmed);
+                let confirmed = ahead.map(BalanceAhead::confirmed);
                 lease.windows.begin_day(confirmed.unwrap_or_default());
             }
             let day = match ahead {
-                Some(BalanceAhead {
-                    leased_under, day, ..
-                }) if leased_under == *limits => day,
-                Some(BalanceAhead { day, .. }) => day.without_idle(),
+                Some(ahead) => ahead.begin(limits),
                 None => self.day().on(today),
             };
             self.set_day(day);
@@ -305,17 +297,14 @@ impl AccountState {
         self.day()
     }
 
+    /// The balance of a day that has not begun here.
+    pub(super) fn ahead(&self) -> Option<BalanceAhead> {
+        self.lease.as_ref().and_then(|lease| lease.ahead)
+    }
+
     /// Stores the balance of a day that has not begun here.
     pub(super) fn set_ahead(&mut self, ahead: BalanceAhead) {
         self.lease.get_or_insert_default().ahead = Some(ahead);
-    }
-
-    /// Whether units of this day were leased in advance.
-    pub(crate) fn is_leased_ahead(&self, day: Day) -> bool {
-        self.lease
-            .as_ref()
-            .and_then(|lease| lease.ahead)
-            .is_some_and(|ahead| ahead.day.day() == day && !ahead.confirmed.is_uncertain())
     }
 
     /// Takes the balance of a day that has not begun here.
@@ -401,7 +390,7 @@ impl AccountState {
     /// Whether the account remains listed because it was used today or yesterday.
     pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
-            lease.ahead.take_if(|ahead| ahead.day.day() < today);
+            lease.ahead.take_if(|ahead| ahead.day() < today);
         }
         self.drop_unused_lease();
         self.is_listed = self.day().day().next() >= today;

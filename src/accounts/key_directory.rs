@@ -18,6 +18,7 @@ use scoregate_base::words;
 use scoregate_store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use crate::accounts::account::Account;
+use crate::accounts::balance_ahead::BalanceAhead;
 use crate::accounts::key_freshness::KeyFreshness;
 use crate::accounts::terms::TermsByTier;
 
@@ -368,12 +369,9 @@ impl KeyDirectory {
 fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
     let mut state = account.state();
     let mut report = |day, totals| reports.push(LedgerReport::of_units(account.id, day, totals));
-    let ahead = state.take_ahead();
-    if let Some(ahead) = ahead.filter(|ahead| !ahead.confirmed.are_final(ahead.day)) {
-        report(ahead.day.day(), ahead.day.final_report());
-    }
-    if let Some((ended, totals)) = state.last_report() {
-        report(ended, totals);
+    let ahead = state.take_ahead().and_then(BalanceAhead::last_report);
+    for (day, totals) in ahead.into_iter().chain(state.last_report()) {
+        report(day, totals);
     }
     let before = state.day();
     let (day, released) = before.release();

@@ -6,6 +6,7 @@
 mod account;
 mod account_state;
 mod admission_step;
+mod balance_ahead;
 mod key_directory;
 mod key_freshness;
 #[cfg(test)]

@@ -4,34 +4,38 @@
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{ConfirmedTotals, DayBalance, Limits, NodeReport, NodeTotals};
 
-use crate::accounts::account_state::{AccountState, BalanceAhead};
+use crate::accounts::account_state::AccountState;
+use crate::accounts::balance_ahead::BalanceAhead;
+use crate::accounts::window_state::WindowState;
 
 impl AccountState {
     /// Records the totals of this process in the ledger's reply about a day.
     pub(crate) fn confirm(&mut self, day: Day, node: NodeTotals, granted: u64) {
         let current = self.day().day();
-        if let Some(lease) = &mut self.lease {
-            lease.windows.confirm(current, day, node, granted);
+        if self.windows().is_some() {
+            self.windows_mut().confirm(current, day, node, granted);
         }
     }
 
     /// Records that a call about a day failed. The ledger may have applied its report.
     pub(crate) fn call_failed(&mut self, day: Day, limits: &Limits) {
         let current = self.day().day();
-        let lease = self.lease.get_or_insert_default();
-        if day <= current {
-            return lease.windows.without_reply(current, day);
+        if day > current {
+            let ahead = self.ahead().filter(|ahead| ahead.day() == day);
+            let ahead = ahead.unwrap_or_else(|| {
+                let balance = DayBalance::opened(day, 0);
+                BalanceAhead::new(*limits, balance, ConfirmedTotals::default())
+            });
+            self.set_ahead(ahead.without_reply());
+        } else {
+            self.windows_mut().without_reply(current, day);
         }
-        let ahead = lease.ahead.filter(|ahead| ahead.day.day() == day);
-        let ahead = ahead.unwrap_or_else(|| BalanceAhead {
-            leased_under: *limits,
-            day: DayBalance::opened(day, 0),
-            confirmed: ConfirmedTotals::default(),
-        });
-        lease.ahead = Some(BalanceAhead {
-            confirmed: ahead.confirmed.without_reply(),
-            ..ahead
-        });
+    }
+
+    /// Whether units of this day were leased in advance.
+    pub(crate) fn is_leased_ahead(&self, day: Day) -> bool {
+        self.ahead()
+            .is_some_and(|ahead| ahead.day() == day && !ahead.confirmed().is_uncertain())
     }
 
     /// The last day that has ended here and the report that settles it, unless the ledger has confirmed its final totals.
@@ -42,10 +46,8 @@ impl AccountState {
 
     /// Whether the ledger may have other totals of the current day than those to settle it, or units of a day ahead.
     pub(crate) fn is_unsettled(&self) -> bool {
-        let lease = self.lease.as_ref();
-        let confirmed =
-            lease.map_or_else(ConfirmedTotals::default, |lease| lease.windows.confirmed());
-        !confirmed.are_final(self.day()) || lease.is_some_and(|lease| lease.ahead.is_some())
+        let confirmed = self.windows().map(WindowState::confirmed);
+        !confirmed.unwrap_or_default().are_final(self.day()) || self.ahead().is_some()
     }
 
     /// Whether the reply of the last call about the current day was lost.

@@ -105,7 +105,7 @@ impl WindowState {
         self.confirmed
     }
 
-    /// Begins another day, of which the ledger has confirmed these totals.
+    /// Begins another day. The ledger has confirmed these totals for it.
     pub(super) const fn begin_day(&mut self, confirmed: ConfirmedTotals) {
         self.confirmed = confirmed;
     }

@@ -11,7 +11,7 @@ use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;
-/// Maximum time by which the clock of a backend may be ahead of the gateway's clock. A time that is further ahead sets
+/// Maximum lead of a backend's clock over the gateway's clock. A time that is further ahead sets
 /// no mark. A mark that is further ahead because the gateway's clock was set back is ignored.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(5);
 

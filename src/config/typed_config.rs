@@ -147,7 +147,7 @@ config! {
     operator: Option<OperatorWebhook> = operator::read(reading),
     /// Whether language models may call the endpoints as tools.
     mcp: bool = reading.get("mcp.enabled"),
-    /// Content of the page with which the MCP registry verifies the domain.
+    /// Content of the page that the MCP registry reads to verify the domain.
     registry_auth: Option<String> = reading.optional("mcp.registry_auth"),
     /// The rules for suspects.
     suspects: SuspectRules = suspects::read(reading),

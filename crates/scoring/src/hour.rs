@@ -71,7 +71,7 @@ impl HourRange {
         }
     }
 
-    /// The range of equal length that ends at the beginning of this one.
+    /// The preceding range of equal length.
     pub(super) const fn before(self) -> Self {
         self.from.last(self.to.0.saturating_sub(self.from.0))
     }

@@ -130,10 +130,10 @@ pub(super) const CHANGE_ALLOWANCE: f64 = 0.5;
 /// Distance from the median of the rounds around it beyond which a round is an outlier: a multiple of that within which
 /// nine of ten rounds are. Four standard deviations.
 pub(super) const OUTLIER_DISTANCE: f64 = 2.5;
-/// Standard errors by which the correlation of neighbouring rounds may exceed the measured one: a month of days shows
-/// it to 0.2 only.
+/// Standard errors that are added to the measured correlation of neighbouring rounds. The standard error of the correlation
+/// of a month of daily rounds is about 0.2.
 pub(super) const CHANGE_CORRELATION_ERRORS: f64 = 2.0;
-/// The sum from which a change is tested: low, since the test decides.
+/// Value of a sum above which a change is tested. It is low, because the test decides.
 pub(super) const CHANGE_SIGNALS: f64 = 3.0;
 /// Limit for the p-value of a test, multiplied by the number of rounds in a month, below which a level has changed. It
 /// does not depend on other models, so that recorded incidents do not depend on them either.

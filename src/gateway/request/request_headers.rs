@@ -14,7 +14,7 @@ pub(crate) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHeaders<'r> {
     map: &'r HeaderMap,
-    /// One bit per length of a name. The last bit stands for all lengths of 63 and more.
+    /// One bit per length of a name. The last bit covers all lengths of 63 or more.
     lengths: u64,
     /// Size of all fields in HTTP/1.1 format.
     size: usize,

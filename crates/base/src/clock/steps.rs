@@ -23,7 +23,7 @@ const NOTICED: u64 = 60 * NANOS;
 /// Time for which the clock must stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
-/// Stands for "no offset", so that `decide` handles every reading. No real offset is near this value.
+/// Means that there is no offset, so that `decide` handles every reading. No real offset is near this value.
 const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.

@@ -341,7 +341,7 @@ impl ScoreDifference {
         self.errors() > quantiles.with(self.spread.df.floor())
     }
 
-    /// The number of standard errors by which the difference is above zero, without the contribution of constant marks.
+    /// The difference divided by its standard error, without the contribution of constant marks.
     fn errors(&self) -> f64 {
         let square = self.mean * self.mean.max(0.0) - self.edge.below;
         (square.max(0.0) / self.spread.variance).sqrt()

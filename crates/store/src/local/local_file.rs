@@ -34,7 +34,7 @@ const APPLICATION_ID: i32 = 0x5347_4c4f;
 const FORMAT: i32 = 1;
 /// Lock timeout. Commands hold the lock only briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Seconds by which the modification time is set back, and the tolerance when it is compared.
+/// The offset of the modification time into the past, and the tolerance when it is compared, in seconds.
 const SET_BACK: i64 = 3_600;
 const TOLERANCE: i64 = 5;
 /// File with the boot id of the machine.

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 
-/// The problems with which the pages are tested: one without a field, and one for each field.
+/// The problems that the tested pages show: one without a field, and one for each field.
 fn problems() -> Vec<Option<&'static str>> {
     let fields = [
         "email",

@@ -58,7 +58,7 @@ impl ChangeListener {
 }
 
 impl ListenerHints {
-    /// The channel of a schema with a long name has a truncated name, which may stand for both channels.
+    /// If the schema has a long name, the names of its channels are truncated and may be equal.
     fn notified(&self, channel: &str) {
         let is_change = channel.ends_with("_changes");
         let is_document = channel.ends_with("_documents");
