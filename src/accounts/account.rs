@@ -30,7 +30,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Creates the account of a stored application. The only usage that is stored is the units granted for `day`.
+    /// Creates the account of a stored application. The only stored usage is the number of units granted for `day`.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -129,7 +129,7 @@ impl Account {
         applied.leased().saturating_sub(current.leased())
     }
 
-    /// Records that a call about a day failed.
+    /// Records that a ledger call for a day failed.
     pub(crate) fn call_failed(&self, day: Day) {
         self.state().call_failed(day, &self.terms().limits);
     }
@@ -143,7 +143,7 @@ impl Account {
         }
     }
 
-    /// Whether it can be dropped without loss: its balance equals that of a new account, no ledger call is in flight, and its
+    /// Whether the account can be dropped without loss: its balance equals that of a new account, no ledger call is in flight, and its
     /// days are settled.
     pub(crate) fn can_be_dropped(&self, now: Now) -> bool {
         let today = now.wall.day();
@@ -172,7 +172,7 @@ impl Account {
         self.state().day().on(today).used()
     }
 
-    /// Whether it used a unit of this day through this process.
+    /// Whether the application used a unit of this day through this process.
     pub(crate) fn is_used_on(&self, day: Day) -> bool {
         let current = self.state().day();
         current.day() == day && current.is_used()

@@ -23,9 +23,9 @@ pub(crate) struct AccountState {
     /// The display name of the application.
     name: Box<str>,
     balance: AccountBalance,
-    /// Boxed, because hardly any of a million applications has one.
+    /// Boxed, because few of up to a million applications have a lease state.
     lease: Option<Box<LeaseState>>,
-    /// Whether it is listed among the accounts that reserved units of grace.
+    /// Whether the account is listed among those that reserved units of grace.
     pub(crate) is_uncharged: bool,
     /// Whether the account is listed among those that leased units recently.
     is_listed: bool,
@@ -111,7 +111,7 @@ impl AccountState {
         self.balance
     }
 
-    /// Decides on a request. If several gateways share minute limits, it takes a token that this gateway leased.
+    /// Decides on a request. If several gateways share minute limits, the request takes a token that this gateway leased.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -206,7 +206,7 @@ impl AccountState {
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
     }
 
-    /// Applies the reply to a report. `node` contains the totals of this process in the reply for the report's day.
+    /// Applies the reply to a report. `node` contains this process's totals for the report's day, as stated in the reply.
     pub(crate) fn apply_to_windows(
         &mut self,
         report: &LedgerReport,
@@ -459,12 +459,12 @@ impl AccountState {
         self.lease.take_if(is_unused);
     }
 
-    /// The tokens of the minute that this gateway leased, if any.
+    /// The minute tokens that this gateway leased, if any.
     pub(crate) fn known_minute_lease(&self) -> Option<&MinuteLease> {
         self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 
-    /// The tokens of the minute that this gateway leased.
+    /// The minute tokens that this gateway leased.
     pub(crate) fn minute_lease(&mut self) -> &mut MinuteLease {
         self.lease
             .get_or_insert_default()
@@ -472,7 +472,7 @@ impl AccountState {
             .get_or_insert_default()
     }
 
-    /// The report that returns the tokens of the minute. `None` if there are none.
+    /// The report that returns the minute tokens. `None` if there are none.
     pub(crate) fn release_minute(&mut self, limit: u32, now: Mono) -> Option<MinuteReport> {
         let lease = self.lease.as_mut()?;
         lease.minute.as_mut()?.release(limit, now)

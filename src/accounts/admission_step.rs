@@ -52,7 +52,7 @@ pub(crate) enum Shortage {
     Limit(LimitRule),
     /// The ledger is unreachable, and no unit is available.
     Units,
-    /// The ledger is unreachable, and this gateway has no token of the minute.
+    /// The ledger is unreachable, and this gateway has no minute token.
     Token {
         /// Time until the gateway's next token.
         wait: Duration,

@@ -41,7 +41,7 @@ impl BalanceAhead {
         }
     }
 
-    /// After a call without a reply.
+    /// The balance after a call without a reply.
     pub(super) const fn without_reply(self) -> Self {
         let confirmed = self.confirmed.without_reply();
         Self { confirmed, ..self }

@@ -169,7 +169,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Takes the first recorded uses after a given use, in order.
+    /// Takes up to `most` recorded uses after a given use, in order.
     pub(crate) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
         let mut used = self.used.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -347,7 +347,7 @@ impl KeyDirectory {
     /// Takes all leased and unspent units out of the accounts. Returns the reports that return these units to the
     /// ledger, and the number of units.
     pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
-        // The units of these accounts can no longer be used, and the ledger may not know this yet.
+        // The units of these accounts can no longer be used, but may not have been returned to the ledger yet.
         let changed = self.take_changed();
         let mut units = changed.iter().map(|(_, units)| units).sum();
         let mut changed: HashSet<ApplicationId> =
@@ -364,8 +364,8 @@ impl KeyDirectory {
     }
 }
 
-/// Takes the leased and unspent units out of an account. Returns the number of units of today. If `is_changed`, the
-/// ledger may not know today's totals.
+/// Takes the leased and unspent units out of an account. Returns the number of units of today. If `is_changed`, the ledger may
+/// not have today's totals.
 fn drain_account(account: &Account, is_changed: bool, reports: &mut Vec<LedgerReport>) -> u32 {
     let mut state = account.state();
     let mut report = |day, totals| reports.push(LedgerReport::of_units(account.id, day, totals));

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
-/// Maximum age of a recent reading. The change feed is read every second, so an older reading means that the process
+/// Maximum age at which a reading counts as recent. The change feed is read every second, so an older reading means that the process
 /// was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// Maximum time that a request waits for the next reading, and the timeout of a reading. This timeout plus the interval

@@ -1,4 +1,4 @@
-//! The settlement of an account's days: the totals that the ledger has confirmed, and those that it does not know. The rules are
+//! The settlement of an account's days: the totals that the ledger has confirmed, and the totals that it has not confirmed yet. The rules are
 //! in `limits::settlement`.
 
 use scoregate_base::clock::Day;
@@ -9,7 +9,7 @@ use crate::accounts::balance_ahead::BalanceAhead;
 use crate::accounts::window_state::WindowState;
 
 impl AccountState {
-    /// Records the totals of this process in the ledger's reply about a day.
+    /// Records this process's totals for a day, as stated in the ledger's reply.
     pub(crate) fn confirm(&mut self, day: Day, node: NodeTotals, granted: u64) {
         let current = self.day().day();
         if self.windows().is_some() {
@@ -17,7 +17,7 @@ impl AccountState {
         }
     }
 
-    /// Records that a call about a day failed. The ledger may have applied its report.
+    /// Records that a ledger call for a day failed. The ledger may have applied its report.
     pub(crate) fn call_failed(&mut self, day: Day, limits: &Limits) {
         let current = self.day().day();
         if day > current {
@@ -44,13 +44,13 @@ impl AccountState {
         Some((ended.day(), ended.report()?))
     }
 
-    /// Whether the ledger may have other totals of the current day than those to settle it, or units of a day ahead.
+    /// Whether the ledger may lack the final totals of the current day, or may have granted units of a later day.
     pub(crate) fn is_unsettled(&self) -> bool {
         let confirmed = self.windows().map(WindowState::confirmed);
         !confirmed.unwrap_or_default().are_final(self.day()) || self.ahead().is_some()
     }
 
-    /// Whether the reply of the last call about the current day was lost.
+    /// Whether the reply to the last ledger call for the current day was lost.
     pub(crate) fn is_uncertain(&self) -> bool {
         self.windows()
             .is_some_and(|windows| windows.confirmed().is_uncertain())

@@ -23,7 +23,7 @@ pub struct Terms {
     pub rights: Rights,
     /// The request limits.
     pub limits: Limits,
-    /// The `RateLimit-Policy` header of minute and day.
+    /// The `RateLimit-Policy` header for the minute and day limits.
     pub policy: HeaderValue,
 }
 
@@ -129,7 +129,7 @@ impl Terms {
     }
 
     /// The `RateLimit-Policy` header of a day, with the windows that contain the day. Windows of the same kind differ
-    /// in length. Limits of owners are in force only if their status is `known`.
+    /// in length. An owner's limit is in force only if `known` contains its status.
     pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
         let mut policy = self.policy.as_bytes().to_vec();
         for CalendarQuota { window, quota } in self.limits.calendar.around(day) {

@@ -103,7 +103,7 @@ impl UnrecordedRequests {
         }
         let minute = minute_of(at.mono);
         let waited = u32::from(waited);
-        // The list is searched, because an application has few kinds of requests in a minute.
+        // A linear search is enough, because an application has few kinds of requests in a minute.
         match self
             .counts
             .iter_mut()

@@ -90,7 +90,7 @@ impl UsageCounts {
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
         self.today.add(more);
-        // Counts do not arrive in the order of their minutes, so the count of the previous minute may still grow.
+        // Counts do not arrive in the order of their minutes, so the count of the previous minute may still increase.
         if minute == self.minute {
             self.this_minute.add(more);
         } else if minute + 1 == self.minute {

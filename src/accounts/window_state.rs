@@ -20,7 +20,7 @@ pub(super) struct WindowState {
 }
 
 impl WindowState {
-    /// Whether it can be dropped without loss.
+    /// Whether the state can be dropped without loss.
     pub(super) fn is_unused(&self) -> bool {
         let is_settled = self.ended.and_then(EndedDay::report).is_none();
         self.known.is_none() && !self.confirmed.is_uncertain() && is_settled
@@ -77,8 +77,8 @@ impl WindowState {
         windows.filter_map(unleased).min().unwrap_or(u32::MAX)
     }
 
-    /// Applies the reply to a report that named windows. `node` contains the totals of this process in the reply for
-    /// the report's day.
+    /// Applies the reply to a report that named windows. `node` contains this process's totals for the report's day, as stated in
+    /// the reply.
     pub(super) fn apply(
         &mut self,
         report: &LedgerReport,
@@ -105,7 +105,7 @@ impl WindowState {
         self.confirmed
     }
 
-    /// Begins another day. The ledger has confirmed these totals for it.
+    /// Begins another day, for which the ledger has confirmed these totals.
     pub(super) const fn begin_day(&mut self, confirmed: ConfirmedTotals) {
         self.confirmed = confirmed;
     }
@@ -126,7 +126,7 @@ impl WindowState {
         self.ended
     }
 
-    /// Records the totals of this process in the reply to a report about a day. `current` is the account's day.
+    /// Records this process's totals for a day, as stated in the reply to a report. `current` is the account's day.
     pub(super) fn confirm(&mut self, current: Day, day: Day, node: NodeTotals, granted: u64) {
         if day == current {
             self.confirmed = ConfirmedTotals::new(node);
@@ -134,7 +134,7 @@ impl WindowState {
         self.change_ended(day, |ended| ended.apply(node, granted));
     }
 
-    /// Records that the reply to a report about a day was lost.
+    /// Records that the reply to a report for a day was lost.
     pub(super) fn without_reply(&mut self, current: Day, day: Day) {
         if day == current {
             self.confirmed = self.confirmed.without_reply();

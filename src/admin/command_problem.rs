@@ -29,7 +29,7 @@ impl CommandProblem {
         }
     }
 
-    /// Creates the error for invalid input of the operator.
+    /// Creates the error for invalid operator input.
     pub fn bad(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }

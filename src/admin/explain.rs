@@ -97,7 +97,7 @@ impl ExplainBody {
                 field.ok_or_else(|| CommandProblem::bad("header: write each as `Name: value`"))?;
             if name == AUTHORIZATION || name == "x-api-key" {
                 return Err(CommandProblem::bad(
-                    "header: omit the key; `key` or `app` names it",
+                    "header: omit the key; select it with `key` or `app`",
                 ));
             }
             head.headers.append(name, value);

@@ -9,9 +9,9 @@ use std::time::Duration;
 use metrics::Gauge;
 use scoregate_base::clock::{Clock, Mono};
 
-/// Age of the last beat from which `/readyz` fails.
+/// Age of the last beat at which `/readyz` starts to fail.
 const READY_LIMIT: Duration = Duration::from_secs(5);
-/// Age of the last beat from which `/healthz` fails and a supervisor should restart the process.
+/// Age of the last beat at which `/healthz` starts to fail and a supervisor should restart the process.
 const ALIVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Time of the last beat of the public runtime.

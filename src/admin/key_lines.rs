@@ -125,7 +125,7 @@ mod tests {
             places.iter().all(Option::is_some) && places.is_sorted(),
             "{line}"
         );
-        // The object of the limits contains one more name.
+        // The limits object contains one more name.
         assert_eq!(line.matches("\":").count(), FIELDS.len() + 1, "{line}");
     }
 

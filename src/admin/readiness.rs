@@ -30,8 +30,8 @@ pub enum Unreadiness {
     /// The database was unreachable at startup.
     #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
-    /// The database is unreachable, and other gateways hold shares of the grace quota.
-    #[error("database unreachable; other gateways hold shares of the grace")]
+    /// The database is unreachable, and other gateways hold the grace shares.
+    #[error("database unreachable; other gateways hold the grace shares")]
     WithoutGrace,
     /// The database answers, but refuses the connections of this gateway.
     #[error("no units have been leased since startup, and the database refuses this gateway: {0}")]
@@ -187,7 +187,7 @@ mod tests {
                 &refused,
             ),
             (
-                "cannot reach the database, while others hold shares of the grace",
+                "cannot reach the database, while other gateways hold grace shares",
                 true,
                 None,
                 &[without_grace],

@@ -170,14 +170,14 @@ impl SideListeners {
                     Ok::<_, Infallible>(side.handle(request, &access).await)
                 }
             });
-            // No timeout is needed: a slow client is displaced when its slot is needed.
+            // No timeout is needed: a slow client is disconnected when its slot is needed.
             let connection = http1::Builder::new()
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(stream), service);
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = slot.displaced() => return tracing::debug!("side port connection closed for a new connection"),
+                () = slot.displaced() => return tracing::debug!("side port connection closed to make room for a new connection"),
                 () = stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await

@@ -1,5 +1,5 @@
-//! The open connections of the side port. If there are too many, the oldest connection without a request is closed for
-//! a new one, so that idle and slow clients cannot block probes.
+//! The open connections of the side port. If there are too many, the oldest connection without a request is closed to make room
+//! for a new one, so that idle and slow clients cannot block probes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl SideConnections {
                 .iter()
                 .find(|(_, other)| is_idle(other))
                 .map(|(number, _)| *number)?;
-            // The slot is free before the task of the connection has ended.
+            // The slot is freed before the connection's task ends.
             if let Some(oldest) = open.by_number.remove(&oldest) {
                 oldest.displaced.cancel();
             }

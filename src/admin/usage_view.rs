@@ -1,7 +1,7 @@
 //! Usage on the side port: `GET /v1/usage/top` for the top callers, and `GET /v1/usage/show` for one application.
-//! `fleet` has the usage at all gateways.
+//! With `fleet`, the usage covers all gateways.
 //!
-//! The counts are in the memory of the running server. `GET /v1/keys/show` has the units that the ledger granted.
+//! The counts are in the memory of the running server. `GET /v1/keys/show` reports the units that the ledger granted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(super) async fn perform(
     }
 }
 
-/// The top callers of this gateway, or the applications with the highest usage of a day at all gateways.
+/// The top callers of this gateway, or the applications with the highest daily usage across all gateways.
 async fn top(
     gateway: &Gateway,
     administration: &Administration,

@@ -57,7 +57,7 @@ pub(super) struct BuiltGateway {
     pub(super) site: Option<Arc<Site>>,
     pub(super) store: Store,
     pub(super) backend: BackendInUse,
-    /// The exporter of spans, if trace export is configured.
+    /// The span exporter, if trace export is configured.
     pub(super) exporter: Option<SpanExporter>,
     /// The worker that sends mail, if it is configured.
     pub(super) mail: MailTasks,

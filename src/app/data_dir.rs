@@ -109,8 +109,8 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
     if is_own && mode & 0o033 != 0 {
         tracing::warn!(
             path = %path.display(), mode = format!("{mode:04o}"),
-            "other users can enter the data directory or write to it, which holds digests of keys and mail addresses: \
-             remove their rights, with chmod 700"
+            "other users can enter the data directory or write to it. It holds digests of keys and mail addresses: \
+             restrict it with chmod 700"
         );
     }
     Ok(())

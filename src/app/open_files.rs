@@ -1,4 +1,4 @@
-//! The limit of open files, and how many of them connections may use.
+//! The open-file limit, and how many files connections may use.
 //!
 //! Some descriptors are reserved for the store, the side port and other purposes. `server` handles failures to accept
 //! connections.
@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// At most half of all descriptors are reserved.
 const RESERVED: u64 = 192;
 
-/// The limit of open files; `None` if unlimited.
+/// The open-file limit; `None` if unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFiles(Option<u64>);
 
@@ -27,13 +27,13 @@ impl OpenFiles {
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => Self(limit.maximum),
             Err(error) => {
-                tracing::warn!(%error, limit = limit.current, "limit of open files cannot be raised");
+                tracing::warn!(%error, limit = limit.current, "open-file limit cannot be raised");
                 Self(limit.current)
             }
         }
     }
 
-    /// The maximum number of connections: `configured`, or fewer if the limit of open files is too low.
+    /// The maximum number of connections: `configured`, or fewer if the open-file limit is too low.
     pub(crate) fn max_connections(self, configured: usize) -> usize {
         let Some(limit) = self.0 else {
             return configured;
@@ -45,7 +45,7 @@ impl OpenFiles {
                 configured,
                 possible,
                 limit,
-                "connection limit reduced by the limit of open files; raise it (ulimit -n, LimitNOFILE)"
+                "connection limit reduced to fit the open-file limit; raise the open-file limit (ulimit -n, LimitNOFILE)"
             );
         }
         configured.min(possible)

@@ -69,8 +69,8 @@ impl Reloader {
         let before = &self.config;
         let (mut config, changed) = config.in_place_of(before)?;
         site::locate(&mut config, before.listen);
-        // The steps that can fail come first. Tier terms are adopted last of these, because they are restored if
-        // adopting them fails.
+        // The steps that can fail come first. Of these, the adoption of tier terms is last: if it fails, it restores the previous
+        // terms.
         self.server.files.check(&config)?;
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
         adopt_terms(&self.server.keys.keeper, before, &config).await?;
@@ -160,7 +160,7 @@ pub(super) fn begin(registry: &MetricsRegistry) {
     registry.gauge("scoregate_config_rejected").set(0.0);
 }
 
-/// Lowers the connection limit if the limit of open files requires it, and reports this.
+/// Lowers the connection limit if the open-file limit requires it, and reports this.
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
     registry

@@ -73,9 +73,9 @@ pub struct RunningServer {
     data_dir: DataDir,
 }
 
-/// The result of a shutdown. It holds the lock of the data directory until it is dropped. Aborted work may keep the
-/// store open as long as the runtime lives, and closing a store removes the write-ahead log by name, even if the log
-/// belongs to another process.
+/// The result of a shutdown. It holds the lock on the data directory until it is dropped, because aborted work may keep the store
+/// open as long as the runtime lives. Closing a store removes the write-ahead log by name, even if the log belongs to another
+/// process.
 #[derive(Debug)]
 pub struct ShutdownReport {
     /// Whether all open requests finished within the shutdown timeout.

@@ -206,7 +206,7 @@ impl StartingDatabase {
         }
     }
 
-    /// Finds the local copy from which the server starts because of this error.
+    /// Finds the local copy from which the server starts instead. Returns `error` if there is none.
     async fn copy_instead(&self, error: StoreError) -> anyhow::Result<CopiedReading> {
         let Some(copy) = usable_copy(&self.local).await? else {
             return Err(error).with_context(|| self.name());
@@ -217,7 +217,7 @@ impl StartingDatabase {
         tracing::error!(
             %error, read_at, database,
             "cannot use the database: serving from the local copy of the keys. No units can be leased: paid tiers use this \
-             gateway's grace share if it holds one, all other data requests get 503 until the database can be used. Changes \
+             gateway's grace share if it holds one; all other data requests get 503 until the database can be used. Changes \
              of keys since the copy was read are unknown. Restore the database, or correct store.url and restart"
         );
         Ok(copy)

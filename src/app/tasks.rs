@@ -58,7 +58,7 @@ type ServerTask = PeriodicTask<ServerParts>;
 static OF_ALL: [ServerTask; 16] = [
     every!(
         Duration::from_millis(500),
-        "show that the runtime of the public port runs",
+        "record a heartbeat of the public port's runtime",
         |server| { server.readiness.heartbeat().beat() }
     ),
     // This detects a step of the wall clock even without requests.
@@ -70,7 +70,7 @@ static OF_ALL: [ServerTask; 16] = [
     }),
     every!(
         seconds(5),
-        "check whether unreachable shared documents are back",
+        "check whether unreachable shared documents are reachable again",
         |server| { server.engine.ask_for_shared_documents().await }
     ),
     every!(seconds(10), "read files again", |server| {
@@ -82,10 +82,10 @@ static OF_ALL: [ServerTask; 16] = [
     every!(seconds(60), "record usage", |server| {
         server.reporter.record_usage().await;
     }),
-    every!(seconds(60), "evaluate the use of the last days", |server| {
+    every!(seconds(60), "evaluate the usage of recent days", |server| {
         server.suspects.judge(server.reporter.is_oldest()).await;
     }),
-    every!(seconds(10), "lease the units of tomorrow", |server| {
+    every!(seconds(10), "lease tomorrow's units", |server| {
         server.leases.lease_tomorrow(&server.key_directory).await;
     }),
     // Units and tokens that were leased under previous limits are returned within a second.
@@ -96,17 +96,15 @@ static OF_ALL: [ServerTask; 16] = [
     ),
     every!(
         seconds(1),
-        "claim shares of grace, and check whether the ledger is back",
+        "claim grace shares, and check whether the ledger is reachable again",
         |server| {
             server.leases.probe();
             server.leases.keep_grace_share().await;
         }
     ),
-    every!(
-        seconds(300),
-        "delete outdated records of the ledger",
-        |server| { server.leases.delete_outdated().await }
-    ),
+    every!(seconds(300), "delete outdated ledger records", |server| {
+        server.leases.delete_outdated().await
+    }),
     every!(seconds(30), "charge units delivered on grace", |server| {
         server.leases.charge_owed().await;
         server.keys.monitor.check_damage();
@@ -158,7 +156,7 @@ static OF_MAIL: [ServerTask; 3] = [
     }),
     now_and_every!(
         seconds(3_600),
-        "queue notices about keys that expire",
+        "queue notices about expiring keys",
         |server| {
             if let Some(notices) = &server.keys.notices {
                 notices.keys().await;

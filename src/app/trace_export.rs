@@ -1,4 +1,4 @@
-//! The tracer and the exporter of spans.
+//! The tracer and the span exporter.
 
 use std::sync::Arc;
 

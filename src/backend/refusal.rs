@@ -1,6 +1,6 @@
 //! Error responses, in the format of the API.
 //!
-//! The body is like the body of the gateway's errors, but without the parts that only a gateway knows: limits, request
+//! The body is like the body of the gateway's errors, but without the parts that only a gateway has: limits, request
 //! id and docs page.
 
 use bytes::Bytes;

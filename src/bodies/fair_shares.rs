@@ -29,7 +29,7 @@ enum Party {
     Application(ApplicationId),
 }
 
-/// A limit, and the amounts of it that are held.
+/// A limit, and the amounts held under it.
 pub(super) struct FairShares {
     limit: usize,
     /// The limit of all clients without a key.
@@ -184,7 +184,7 @@ fn level(party: Party, amount: usize) -> Option<usize> {
 }
 
 impl Holder {
-    /// The parties towards which the amounts of this holder count.
+    /// The parties towards which this holder's amounts count.
     fn parties(self) -> impl Iterator<Item = Party> {
         let (client, own) = match self {
             Self::Client(client) => (Some(client), Party::WithoutKey),

@@ -109,7 +109,7 @@ impl<'b> RequestBody<'b> {
         self.body.is_end_stream()
     }
 
-    /// Whether the stated size of the body is greater.
+    /// Whether the stated size of the body exceeds `most`.
     pub fn exceeds(&self, most: usize) -> bool {
         self.body.size_hint().lower() > most as u64
     }

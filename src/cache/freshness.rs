@@ -62,7 +62,7 @@ pub struct FreshnessDates {
     pub revalidate_at: Wall,
 }
 
-/// Known times of the next refresh when a document is confirmed.
+/// Times of the next refresh that are known when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRefresh {
     /// The time that the backend stated for this document.

@@ -1,4 +1,4 @@
-//! Removes a field from the backend's data without leaving a trace, such as the field that only paid callers may see.
+//! Removes a field, such as the field that only paid callers may see, from the backend's data without leaving a trace.
 
 use std::ops::Range;
 

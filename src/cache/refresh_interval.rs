@@ -1,4 +1,4 @@
-//! The times at which the backend is polled for a refresh: at the expected time, then at growing intervals until the
+//! The times at which the backend is polled for a refresh: at the expected time, then at increasing intervals until the
 //! refresh has happened, and occasionally in between, so that an early refresh is detected.
 //!
 //! Pure functions. `documents::refresher` makes the requests.
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-/// Intervals after each request that found nothing new when a refresh is overdue.
+/// Intervals between requests while a refresh is overdue, in order. `LONG_OVERDUE` applies after these.
 const OVERDUE: [Duration; 4] = [
     Duration::from_secs(5),
     Duration::from_secs(10),

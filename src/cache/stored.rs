@@ -83,7 +83,7 @@ impl StoredDocument {
 
     /// Marks the document as replaced, removed or evicted.
     pub(super) fn withdraw(&self) {
-        // This pairs with the load in `is_withdrawn`, which the memos of threads call without reading the cache.
+        // This pairs with the load in `is_withdrawn`, which per-thread memos use without reading the cache.
         self.withdrawn.store(true, Ordering::Release);
     }
 

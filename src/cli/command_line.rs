@@ -121,10 +121,10 @@ enum CliCommand {
 /// Commands about the program itself.
 #[derive(Debug, Subcommand)]
 enum AboutCommand {
-    /// Print the version; with --verbose also the build and its formats.
+    /// Print the version; with --verbose also the build and its file formats.
     #[command(after_help = "Example:\n  scoregate version --verbose")]
     Version {
-        /// Also print the commit, the build and the formats of files.
+        /// Also print the commit, the build and the file formats.
         #[arg(long)]
         verbose: bool,
     },

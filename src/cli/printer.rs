@@ -73,7 +73,7 @@ pub(super) fn response<T: DeserializeOwned>(
     show(&serde_json::from_value(response).context("the server's response is invalid")?)
 }
 
-/// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
+/// Ends a command that ran a server. An error is written through the log, so that a blocked standard error delays the exit by at
 /// most half a second.
 pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
     let outcome = outcome.map_err(|error| {

@@ -139,7 +139,7 @@ impl ServerArgs {
     }
 }
 
-/// The environment variables that are valid UTF-8. The names and values of settings always are.
+/// The environment variables that are valid UTF-8. The names and values of settings are always valid UTF-8.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

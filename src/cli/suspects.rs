@@ -64,7 +64,7 @@ fn list(view: &SuspectsView) -> anyhow::Result<()> {
     let to = &view.to;
     if view.suspects.is_empty() {
         printer::message(&format!(
-            "no suspect among {} applications from {from} to {to}",
+            "no suspects among {} applications from {from} to {to}",
             view.applications
         ));
         return Ok(());

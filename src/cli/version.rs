@@ -1,4 +1,4 @@
-//! `scoregate version`: the version, the build, and the formats of files that other versions may not read.
+//! `scoregate version`: the version, the build, and the file formats that other versions may be unable to read.
 
 use std::env::consts::{ARCH, OS};
 

@@ -76,7 +76,7 @@ settings! {
     restart "listen" Address = "\"127.0.0.1:8080\"", "Address and port of the public port.";
     restart "data_dir" Path = "\"scoregate-data\"", "Directory of all state: keys, quotas, stored documents, and the Unix socket.";
     restart "store.url" Text, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. With several hosts, the first writable host is used.";
-    restart "store.listen_url" Text, "URL of the database for notifications of changes, if store.url points to a pooler; default: store.url.";
+    restart "store.listen_url" Text, "URL of the database for change notifications, if store.url points to a pooler; default: store.url.";
     restart "store.password" Secret, "Password of the database user.";
     restart "store.password_file" Path, "File that contains the password of the database user.";
     restart "store.ca_file" Path, "Certificates of the authorities that may issue the database's certificate, in PEM. It enables TLS, which a database on another machine needs.";
@@ -118,7 +118,7 @@ settings! {
     reload "site.denied_mail_domains" Texts = "[]", "Mail domains that cannot sign up or sign in, with their subdomains. In the environment, separated by commas.";
     reload "site.sign_in_links_per_hour" Number(1, 1_000_000) = "60", "Maximum number of email links that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 together can request twice as many, and in an IPv6 /48 or an IPv4 /24 four times as many.";
     reload "site.max_sign_in_links_per_minute" Number(1, 1_000_000) = "120", "Maximum number of email links that all client addresses together can request in a minute; further requests get 503. A third of it is reserved for networks that have used little of site.sign_in_links_per_hour.";
-    reload "site.accounts_per_day" Number(1, 1_000_000) = "10", "Maximum number of new accounts with addresses of one mail domain that one client address can create in a day. Larger networks can create more, as with site.sign_in_links_per_hour.";
+    reload "site.accounts_per_day" Number(1, 1_000_000) = "10", "Maximum number of new accounts that one client address can create in a day with addresses of the same mail domain. Larger networks can create more, as with site.sign_in_links_per_hour.";
     restart "site.webhooks" Flag = "false", "Let owners add webhooks, which receive their notices as signed messages over HTTPS. Gateways then connect to hosts chosen by owners, at public addresses on ports 443 and 8443.";
     reload "cors.origins" Texts = "[]", "Origins whose pages may read responses in a browser, such as [\"https://dash.example.org\"]; [\"*\"] allows all. In the environment, separated by commas.";
     reload "cors.max_age" Duration = "\"1h\"", "Time for which browsers may cache a preflight response.";
@@ -160,8 +160,8 @@ settings! {
     restart "upstream.idle_timeout" Duration = "\"20s\"", "Time after which an idle connection to the backend is closed. Set it below the idle timeout of the backend.";
     restart "built_in.archive" Path, "Archive of benchmark runs for the built-in backend; default: runs.db in the data directory. `scoregate scoring import` adds runs.";
     restart "freshness.refresh_interval" Duration = "\"1h\"", "Refresh interval of the backend, unless its responses state one.";
-    restart "freshness.stale_while_revalidate" Duration = "\"1d\"", "Time after the due refresh for which a stale document is served immediately while it is refreshed.";
-    restart "freshness.stale_if_error" Duration = "\"7d\"", "Time after the due refresh for which a stale document is served if the backend fails.";
+    restart "freshness.stale_while_revalidate" Duration = "\"1d\"", "Time for which a stale document is served immediately while it is refreshed, counted from when the refresh was due.";
+    restart "freshness.stale_if_error" Duration = "\"7d\"", "Time for which a stale document is served if the backend fails, counted from when the refresh was due.";
     restart "freshness.probe" Flag = "true", "Poll the backend for refreshes without client requests, and refresh documents in use.";
     restart "freshness.max_wait" Duration = "\"20s\"", "Maximum time that a request waits for a fetch.";
     restart "cache.max_bytes" Size = "\"256MiB\"", "Maximum size of stored documents in memory.";

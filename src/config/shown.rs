@@ -94,7 +94,7 @@ mod tests {
             .filter(|row| row.path == path)
             .collect::<Vec<_>>()[..]
         else {
-            panic!("{path} is not there once: {shown:#?}")
+            panic!("{path} is not listed exactly once: {shown:#?}")
         };
         (&found.value, &found.from)
     }

@@ -137,7 +137,7 @@ config! {
     access_log: bool = reading.get("log.access"),
     /// Sampling of the access log.
     sampling: LogSampling = sampling(reading),
-    /// Export of spans. `None` if it is disabled.
+    /// Span export. `None` if it is disabled.
     traces: Option<TraceConfig> = traces::read(reading),
     /// Mail settings. `None` if mail is disabled.
     mail: Option<MailConfig> = mail::read(reading),

@@ -139,7 +139,7 @@ impl Documents {
         self.cache.get(key)
     }
 
-    /// When the refresh of a document is due, or was.
+    /// When the refresh of a document is or was due.
     pub(in crate::documents) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
         self.retention
             .lifetime(key.route)

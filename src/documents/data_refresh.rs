@@ -12,7 +12,7 @@ use super::cached_documents::Documents;
 use super::known_models::KnownModels;
 
 impl Documents {
-    /// The size of the catalogue, counted in positions of usage evidence. 0 if no list of models is stored.
+    /// The size of the catalogue: the number of distinct model positions in usage evidence. 0 if no list of models is stored.
     pub fn catalogue_size(&self) -> u16 {
         KnownModels::size(self)
     }

@@ -52,7 +52,7 @@ pub(super) struct FetchWorker {
     /// Recently failed fetches, by key.
     negative: NegativeCache<FetchError>,
     last: LastFetches,
-    /// Permits to build documents: half of the cores, since building saturates a core and takes megabytes.
+    /// Permits to build documents: one for every two cores, since a build saturates a core and uses megabytes of memory.
     builders: Arc<Semaphore>,
     shared: SharedFetch,
     clock: Clock,
@@ -279,8 +279,8 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists if the response does not show it. A model exists if it is listed. If there is no list,
-    /// the model exists if a document of it is stored.
+    /// Whether a model exists, for a response that does not show it. A model exists if it is listed or, if there is no list, if
+    /// one of its documents is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)

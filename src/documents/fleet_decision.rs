@@ -11,7 +11,7 @@ use scoregate_store::{
     AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState,
 };
 
-/// Tolerance for the confirmation time of a document, because gateways reach the same time milliseconds apart.
+/// Tolerance for the confirmation time of a document, because gateways act on the same scheduled time a few milliseconds apart.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
 /// The next step of a gateway.

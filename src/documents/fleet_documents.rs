@@ -1,5 +1,4 @@
-//! The documents that several gateways share. Determines whose turn it is to fetch, and on which refreshes the gateways
-//! agree.
+//! The documents that several gateways share. Determines whose turn it is to fetch, and which refreshes the gateways agree on.
 //!
 //! While the store is unreachable, every gateway fetches for itself, and no fetch waits for the store. A background
 //! task probes the store. `fleet_decision` decides which document suffices.

@@ -36,7 +36,7 @@ impl KnownModels {
         Some(Self { key, stored })
     }
 
-    /// The size of the catalogue, counted in positions of usage evidence.
+    /// The size of the catalogue: the number of distinct model positions in usage evidence.
     pub(super) fn size(documents: &Documents) -> u16 {
         Self::confirmed_last(documents)
             .map_or(0, |known| catalogue_size(known.stored.document.listed()))

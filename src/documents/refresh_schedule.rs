@@ -95,7 +95,7 @@ impl RefreshSchedule {
         (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
-    /// Records the time of data that follows the backend's refreshes. A time in the future is caused by a wrong clock
+    /// Records the time of data that changes with each refresh of the backend. A time in the future is caused by a wrong clock
     /// and counts as `now`.
     pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
         self.newest

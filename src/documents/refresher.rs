@@ -133,8 +133,8 @@ impl Refresher {
         self.is_active.load(Ordering::Acquire)
     }
 
-    /// Waits for the interval of refreshes, which is known from the first document. If no request fetches a document
-    /// and polls are enabled, this fetches one.
+    /// Waits for the refresh interval, which the first document sets. If no request fetches a document and polls are enabled,
+    /// this function fetches one.
     async fn begun(&self) -> RefreshInterval {
         let mut wait = Duration::ZERO;
         loop {

@@ -16,9 +16,9 @@ pub struct Retention {
     pub lifetime: Lifetime,
     /// Lifetimes for specific endpoints.
     pub by_endpoint: Vec<(Route, Lifetime)>,
-    /// The interval of the backend's refreshes, used if the backend does not state it.
+    /// The backend's refresh interval, used if the backend does not state one.
     pub cadence: Duration,
-    /// Maximum wait of a request for a fetch.
+    /// Maximum time that a request waits for a fetch.
     pub fetch_timeout: Duration,
     /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,

@@ -10,7 +10,7 @@ use scoregate_base::clock::Now;
 use scoregate_base::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// KiB of pages that an address gets per minute for each refusal that the guard allows it. The largest page costs about
+/// KiB of pages that an address gets per minute for each refusal that the guard allows. The largest page costs about
 /// as much as seven hits, so 60 refusals allow pages that cost as much as ten hits a second.
 const PAGE_KIB_PER_REFUSAL: u32 = 256;
 /// A stricter guard does not reduce the allowance for pages: clients that read pages cause no refusals.

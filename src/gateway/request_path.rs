@@ -99,8 +99,8 @@ impl Gateway {
         Refusal::Internal
     }
 
-    /// Runs the stages, in order, up to the first stage that has to wait. A request that has to wait has taken nothing
-    /// from its caller.
+    /// Runs the stages, in order, up to the first stage that has to wait. A request that has to wait has taken no unit and no
+    /// token.
     fn begin<'r>(
         &self,
         request: ReceivedRequest<'r>,

@@ -99,7 +99,7 @@ impl Gateway {
         if !caller.knows_windows() {
             let stated = self.leases.lease(&caller.account).await;
             if stated.is_err() {
-                tracing::debug!(application = %caller.account.id, "ledger unreachable: usage lacks the longer windows");
+                tracing::debug!(application = %caller.account.id, "ledger unreachable; usage omits the windows longer than a day");
             }
         }
         me(self, parsed.credentials.prefix(), caller, x.started)
@@ -147,7 +147,7 @@ impl Gateway {
         }
     }
 
-    /// Waits until changes of keys made elsewhere have been read, after this process or the store was paused.
+    /// Waits until key changes made elsewhere have been read, after this process or the store was paused.
     async fn ensure_fresh_keys(&self, now: Now) -> Result<(), Refusal> {
         let ensured = self.key_directory.freshness.ensure(&self.clock, now).await;
         ensured.map_err(|_| Refusal::KeysOutdated)

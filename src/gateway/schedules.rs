@@ -1,5 +1,5 @@
 //! Tests concurrent requests under random schedules: real requests, leases and accounts with a ledger that is slow,
-//! fails and recovers, across midnight and changes of tier. The scheduler may switch threads before every access to an
+//! fails and recovers, across midnight and tier changes. The scheduler may switch threads before every access to an
 //! account.
 //!
 //! Sequential schedules are in `limits::schedules`.

@@ -19,7 +19,7 @@ metric_label! {
 }
 
 metric_label! {
-    /// The result of asking other gateways for a document.
+    /// The result of requesting a document from the other gateways.
     pub(crate) enum SharedFetchEnd: "result" {
         Taken = "taken",
         Claimed = "claimed",

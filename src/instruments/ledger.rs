@@ -19,7 +19,7 @@ metric_handles! {
     pub(crate) while_unreachable: MetricFamily<Counter, UnreachableDecision> = counters "scoregate_ledger_unreachable_decisions_total",
     /// Requests that wait for a lease.
     pub(crate) lease_waits: Counter = counter "scoregate_lease_waits_total",
-    /// Handles of the store, because operations of the ledger are operations of the store.
+    /// Handles of the store, because ledger operations are store operations.
     pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 

@@ -76,7 +76,7 @@ impl RequestInstruments {
         WaitingRequest(&self.in_progress)
     }
 
-    /// Records a finished request; `None` if the client disconnected before the response.
+    /// Records a finished request. `observation` is `None` if the client disconnected before the response.
     pub(crate) fn record(&self, observation: Option<&RequestObservation>) {
         let Some(observation) = observation else {
             self.client_disconnects.increment(1);

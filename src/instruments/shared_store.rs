@@ -44,7 +44,7 @@ impl SharedStoreMetrics {
         }
     }
 
-    /// Sets the number of exchanges of the ledger.
+    /// Sets the number of ledger exchanges and of the reports in them.
     pub(crate) fn exchanges(&self, counts: ExchangeCounts) {
         self.exchanges.absolute(counts.transactions);
         self.exchange_reports.absolute(counts.reports);
@@ -66,7 +66,7 @@ impl SharedStoreMetrics {
         self.serves_local_copy.set(flag_value(serves));
     }
 
-    /// Sets the age of the local copy on disk: the time since the store was read for it.
+    /// Sets the age of the local copy on disk: the time since its contents were read from the store.
     pub(crate) fn local_copy_age(&self, age: Duration) {
         self.local_copy_age.set(age.as_secs_f64());
     }

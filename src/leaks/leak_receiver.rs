@@ -52,7 +52,7 @@ const SLOW: LeakRefusal = (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 
 const TOO_MANY_REFUSALS: LeakRefusal = (StatusCode::TOO_MANY_REQUESTS, "Wait a minute.");
 const BUSY: LeakRefusal = (
     StatusCode::SERVICE_UNAVAILABLE,
-    "Too many reports are being received. Send it again.",
+    "Too many reports are being received. Send the report again.",
 );
 const FAILED: LeakRefusal = (
     StatusCode::SERVICE_UNAVAILABLE,

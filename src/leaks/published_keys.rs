@@ -48,7 +48,7 @@ struct PublishedKey {
 }
 
 impl PublishedKeys {
-    /// Replaces the keys with those of a list. If the list is unusable, nothing changes.
+    /// Replaces the keys with the keys in a list. If the list is unusable, nothing changes.
     pub fn replace(&self, list: &[u8]) -> Result<(), BadPublishedKeys> {
         let list: PublishedList = serde_json::from_slice(list)
             .map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;

@@ -27,7 +27,7 @@ pub(super) struct OutgoingMail {
     pub(super) content: Vec<u8>,
 }
 
-/// The reason why an email of the queue cannot be sent.
+/// The reason why a queued email cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidMail {
     #[error("the address of the recipient is invalid")]

@@ -25,7 +25,7 @@ const BATCH: usize = 10;
 const RECORDING: Duration = Duration::from_secs(30);
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The work named in error messages.
+/// The operation that error messages name.
 const WORK: &str = "read the mail queue";
 
 /// Sends queued mail. Several workers, in one or more processes, can share a queue.
@@ -126,7 +126,7 @@ impl MailSender {
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {
-                // A failure of the server concerns all mail, so the server is not tried again for each email.
+                // A failure of the server affects all mail, so the server is not tried again for each email.
                 let attempted = match &unavailable {
                     Some(failure) => Err(MailFailure::clone(failure)),
                     None => self.attempt(claimed, &mut session).await,

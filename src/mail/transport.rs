@@ -23,7 +23,7 @@ pub(super) enum MailSession<'t> {
 }
 
 impl MailTransport {
-    /// Reads the files of the settings. Does not connect.
+    /// Reads the files named in the settings. Does not connect.
     pub fn open(config: &MailConfig, clock: &Clock) -> Result<Self, UnusableTransport> {
         Ok(Self(match &config.delivery {
             MailDelivery::Smtp(server) => {

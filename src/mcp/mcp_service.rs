@@ -362,7 +362,7 @@ const fn unread(failure: BodyFailure) -> HttpRefusal {
     }
 }
 
-/// Whether pages from this origin may send requests. The origin must be that of this service, or be allowed by CORS.
+/// Whether pages from this origin may send requests. The origin must be this service, or be allowed by CORS.
 /// Programs other than browsers send no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
     let Some(sent) = origin.first else {

@@ -2,8 +2,8 @@
 
 use super::escape::escape;
 
-/// The message as HTML, with its paragraphs. Addresses of the site at `root` become links, because mail programs do not
-/// make links of addresses in HTML. Other addresses stay text: anybody may have written them.
+/// The message as HTML, with its paragraphs. Addresses of the site at `root` become links, because mail programs do not turn
+/// addresses in HTML into links. Other addresses stay text, because anyone may have written them.
 pub(crate) fn mail_html(subject: &str, message: &str, root: &str) -> String {
     let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
     let mut html = format!(

@@ -69,7 +69,7 @@ const VALUES: &[(&str, &str)] = &[
     ("alerts.baselineSamples", "495"),
     ("alerts.since", r#""2026-11-21T04:00:00Z""#),
     ("alerts.sharedBy", "0"),
-    ("alerts.message", r#""Atlas 4 Small scores 61.2 since 2026-11-21T04:00:00Z, 8.8 points below its own baseline of 70.0.""#),
+    ("alerts.message", r#""Atlas 4 Small has scored 61.2 since 2026-11-21T04:00:00Z, 8.8 points below its own baseline of 70.0.""#),
 
     ("incidents.id", r#""degradation-atlas-4-small-1795233600""#),
     ("incidents.modelId", r#""atlas-4-small""#),

@@ -114,7 +114,7 @@ impl GraceCharges {
             let share = match ledger.claim_grace(claim).await {
                 Ok(share) => share,
                 Err(error) => {
-                    tracing::debug!(%error, "no share of grace can be claimed yet");
+                    tracing::debug!(%error, "no grace share can be claimed yet");
                     // The last reply about other gateways remains valid, because an outage does not change the holders
                     // of shares.
                     return;

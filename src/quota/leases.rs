@@ -153,7 +153,7 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged units for the next start. If units cannot be returned,
     /// the application cannot use them until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        // The ledger is probed only if a failure is recorded, so nothing is leased after this.
+        // The ledger is probed only while a failure is recorded. Clearing the failure prevents probes from leasing more units.
         let was_unreachable = self.is_unreachable();
         self.calls.health.clear();
         let is_away = !self.return_leases(key_directory).await || was_unreachable;
@@ -167,7 +167,7 @@ impl Leases {
     /// Returns leased units and tokens. The result is `false` if there were any and the ledger did not answer.
     async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
         let calls = &self.calls;
-        // Units leave the balances before they are returned, so that no unit is both spent and returned.
+        // Units are removed from the balances before they are returned, so that no unit is both spent and returned.
         let (reports, units) = key_directory.drain();
         let started = calls.clock.now();
         let shares = calls.minutes.drain(started);

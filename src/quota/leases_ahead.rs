@@ -121,8 +121,8 @@ mod tests {
 
     const KEY: &str = "key";
 
-    /// The days of one application, and the whole minute limit for one gateway. A reply to a request for a lease ahead
-    /// needs a permit.
+    /// A ledger for one application, which grants the whole minute limit to one gateway. Replies about days ahead wait for a
+    /// permit.
     struct OneNodeLedger {
         days: Mutex<BTreeMap<Day, (DayTotals, NodeTotals)>>,
         ahead: Semaphore,

@@ -1,5 +1,5 @@
-//! Whether the ledger is reachable, according to the result of the last call. While it is unreachable, no request waits
-//! for it, and leases in the background probe it.
+//! Whether the ledger is reachable, according to the result of the last call. While it is unreachable, no request waits for it,
+//! and background leases probe it.
 //!
 //! `limits` has the decisions that apply while it is unreachable.
 

@@ -36,7 +36,7 @@ impl Leases {
                 continue;
             }
             let mut state = account.state();
-            // An account that is not in use keeps its day, so that it leaves the list.
+            // An account with nothing to settle keeps its old day, so that it is removed from the list.
             if state.is_unsettled() {
                 state.open_day(today, &limits);
             }

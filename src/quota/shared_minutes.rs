@@ -40,7 +40,7 @@ impl SharedMinutes {
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
-    /// Records the number of live gateways. Returns the setting, and whether the live gateways have just exceeded it.
+    /// Records the number of live gateways. Returns the setting, and whether the number has just exceeded it.
     pub(crate) fn found_live(&self, live: u32) -> (NonZeroU32, bool) {
         let Some(setting) = self.setting else {
             return (NonZeroU32::MIN, false);

@@ -208,7 +208,7 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
         a.charges.book.holds(a.today()) && !d.charges.book.holds(d.today()),
         "two shares"
     );
-    // Another gateway has leased the whole quota, but these gateways do not know it.
+    // Another gateway has leased the whole quota, but these gateways have not been informed of it.
     let granted = NodeReport {
         granted: QUOTA,
         quota: QUOTA,

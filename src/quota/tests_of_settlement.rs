@@ -1,5 +1,5 @@
-//! Tests of the settlement of days: a month contains the units that were spent, whatever was lost around midnight. With the
-//! ledger in a file, of which replies can be lost.
+//! Tests of the settlement of days: a month contains the units that were spent, whatever was lost around midnight. The ledger is
+//! in a file, and its replies can be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ use scoregate_store::{
 const KEY: &str = "key";
 const MONTH: u32 = 1_000_000;
 
-/// A ledger that applies reports also while its replies are lost.
+/// A ledger that applies reports even while its replies are lost.
 struct LossyLedger {
     store: Store,
     loses_replies: AtomicBool,
@@ -51,7 +51,7 @@ impl Ledger for LossyLedger {
     }
 }
 
-/// A gateway with an application that has a month, when units of tomorrow are due.
+/// A gateway with an application that has a monthly quota, at a time when tomorrow's units are due.
 struct MonthGateway {
     ledger: Arc<LossyLedger>,
     leases: Leases,
@@ -125,7 +125,7 @@ impl MonthGateway {
             self.account.state().settle(day, true);
             self.delivered += 1;
         }
-        // The next lease is taken ahead.
+        // Takes the next lease in advance.
         _ = self.leases.lease(&self.account).await;
     }
 
@@ -152,7 +152,7 @@ impl MonthGateway {
         }
     }
 
-    /// Units of the month that are granted and were not delivered.
+    /// Units of the month that were granted, but are neither delivered nor still held.
     async fn stranded(&self) -> i64 {
         let day = self.clock.now().wall.day();
         let window = Window::around(day, LimitRule::Month, 1).unwrap();
@@ -173,7 +173,7 @@ impl MonthGateway {
     }
 }
 
-/// A new application with these units a day, and a month.
+/// A new application with this daily quota and a monthly quota.
 async fn created(store: &Store, quota: u32) -> StoredApplication {
     let own = OwnLimits::NONE
         .with(LimitSetting::Minute, 1_000_000)

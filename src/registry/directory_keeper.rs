@@ -158,8 +158,8 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    /// Stores the uses of keys since the last call in small writes. After each write it waits for `pauses` times the
-    /// duration of the write, so that the store is available for leases most of the time. Uses that cannot be stored
+    /// Stores the uses of keys since the last call in small writes. Pauses after each write for `pauses` times the duration of
+    /// the write, so that the store is available for leases most of the time. Uses that cannot be stored
     /// are kept for the next call.
     pub async fn store_uses(&self, pauses: u32) {
         let mut last = None;

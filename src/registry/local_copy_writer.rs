@@ -17,7 +17,7 @@ use scoregate_store::{
     CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult, StoredApplication,
 };
 
-/// Maximum interval between writes. If nothing has changed, a write records this.
+/// Maximum interval between writes. If nothing has changed, the write records that the copy is still current.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
 // Writing a whole copy reads all applications, so it must not be retried every second after a failure.

@@ -166,7 +166,7 @@ fn used_quota(
         about: format!("{scope}.{name}.{start}"),
         subject: format!("{part} {adjective} quota is used"),
         happened: format!(
-            "{used} of {quota} requests have been used since {start} 00:00 UTC, the {adjective} quota of {whose}. Once the \
+            "In the {adjective} quota of {whose}, {used} of {quota} requests have been used since {start} 00:00 UTC. Once the \
              quota is used up, requests get 429 with the limit `{name}` until {reset}."
         ),
         advice: "A request with If-None-Match costs nothing while a document is unchanged. The page shows the requests:",

@@ -154,7 +154,7 @@ impl OwnerMail {
         };
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
-            // The audit record contains the number of all recipients, so it is written only once, with the first batch.
+            // The audit record contains the total number of recipients, so it is written only once, with the first batch.
             let store = &self.changes.store;
             if outcome.queued == 0 {
                 let notice = NewNotice {

@@ -286,7 +286,7 @@ impl Registrar {
     pub async fn restore_limits(&self) {
         let due = self.changes.store.due_limits(self.changes.now().wall).await;
         let failed = |error: RegistrarError| {
-            tracing::warn!(%error, "limits that have ended stay in force; the next attempt is in a minute");
+            tracing::warn!(%error, "temporary limits that have ended are still in force; the next attempt is in a minute");
         };
         for id in due
             .map_err(|error| failed(error.into()))
@@ -430,7 +430,7 @@ impl Registrar {
             .collect()
     }
 
-    /// Units that an application used today; `None` on a stopped system, which knows only granted units.
+    /// Units that an application used today; `None` on a stopped system, where only the granted units are known.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
         let used = || {

@@ -81,7 +81,9 @@ impl Certificates {
                         {
                             problems.push(one.bad(
                                 &one.certificate,
-                                format!("another certificate is also for {name}: keep one of them"),
+                                format!(
+                                    "another certificate also covers {name}: keep only one of them"
+                                ),
                             ));
                         }
                     }

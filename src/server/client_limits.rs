@@ -13,10 +13,10 @@ pub(super) const STREAMS: u32 = 100;
 pub(super) const LARGE_HEAD: usize = 24_576;
 
 /// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: enough for two
-/// request heads and one window of an unwanted body. Without this limit, a client could send PING, SETTINGS and similar
-/// frames, which are answered without a request, forever.
+/// request heads and one window of an unwanted body. Without this limit, a client could forever send frames that are answered
+/// without a request, such as PING and SETTINGS.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
-/// For this many bytes sent, one more byte may arrive, because a client that reads a large response sends
+/// Number of sent bytes for which one more byte may arrive, because a client that reads a large response sends
 /// `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
 

@@ -27,7 +27,7 @@ pub(super) struct ConnectionSlots {
 }
 
 /// Time for which a computed ranking is valid.
-// A search visits all connections, so while none can be displaced it is not repeated more often.
+// A search visits all connections, so it is not repeated more often while no connection can be displaced.
 const RANKING_TTL: Duration = Duration::from_millis(250);
 
 /// The result of a search for a slot.

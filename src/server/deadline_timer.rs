@@ -34,7 +34,7 @@ struct SignalWaker {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionSignal {
-    /// Close gracefully: after the next response, or soon.
+    /// Close gracefully: after the next response, or after a short wait if there is no request.
     Retire,
     /// A deadline was missed.
     Overdue(MissedDeadline),

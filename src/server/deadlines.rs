@@ -52,11 +52,11 @@ pub(super) struct ConnectionProgress {
     pub(super) since: Mono,
     /// Start of the oldest request whose response has not been sent completely.
     pub(super) requested: Option<Mono>,
-    /// Since when the client has read too few of the waiting bytes.
+    /// The time since which the client has read too few of the waiting bytes.
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,
-    /// HTTP/2: when the request head or frame that is still incomplete began.
+    /// HTTP/2: start of the request head or frame that is still incomplete.
     pub(super) incomplete: Option<Mono>,
     /// When it was decided that the connection has to be closed.
     pub(super) retiring: Option<Mono>,

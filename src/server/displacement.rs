@@ -21,7 +21,7 @@ pub(super) struct DisplacementInput {
     pub(super) is_authenticated: bool,
     /// When the connection was accepted.
     pub(super) opened: Mono,
-    /// Since when the connection has had no open request.
+    /// The time since which the connection has had no open request.
     pub(super) idle: Option<Mono>,
     /// When the client last read a byte, if response bytes are waiting.
     pub(super) unread: Option<Mono>,

@@ -59,7 +59,7 @@ where
     let limit = HeadLimit::default();
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
-        // This is decided before the codec continues to read.
+        // Whether a request may follow the body is decided before the codec continues to read.
         let may_continue = !request.body().is_end_stream()
             && limit.body_follows(context.size_before_next(&request));
         let connection = BodyConnection {

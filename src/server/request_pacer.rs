@@ -90,8 +90,10 @@ impl RequestPacer {
         } else if self.permit.is_none() {
             // The permit is not awaited, because waiting heads would use the memory that the permits limit.
             let permit = Arc::clone(&self.large_heads).try_acquire_owned();
-            self.permit =
-                Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
+            self.permit = Some(
+                permit
+                    .map_err(|_| io::Error::other("too many large request heads are arriving"))?,
+            );
         }
         Ok(())
     }

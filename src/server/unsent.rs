@@ -12,8 +12,8 @@ use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metri
 
 use super::client_limits::ClientLimits;
 
-/// Bytes that a client must read within the write timeout. With the default of 20 s this is about 400 B/s, a tenth of a
-/// slow mobile link.
+/// Bytes that a client must read within the write timeout. With the default of 20 s this is about 400 B/s, a tenth of the speed
+/// of a slow mobile link.
 pub(super) const MIN_BYTES: usize = 8 * 1_024;
 
 /// Response bytes that wait for a client: for the socket or for an HTTP/2 window.
@@ -55,7 +55,7 @@ impl UnsentBytes {
         }
     }
 
-    /// Since when the client has read fewer than [`MIN_BYTES`].
+    /// The time since which the client has read fewer than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }

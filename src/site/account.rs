@@ -226,7 +226,7 @@ pub(super) fn issued_key(
     }))
 }
 
-/// The page that asks to sign in again.
+/// The page that prompts the visitor to sign in again.
 pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
     SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
 }

@@ -91,7 +91,7 @@ impl Site {
         // If the statistics cannot be read, the page is shown without request counts, so that owners can still revoke
         // keys.
         if let Err(error) = &requests {
-            tracing::warn!(%error, "requests of an application could not be read");
+            tracing::warn!(%error, "request counts of an application could not be read");
         }
         let first = Day::from_number(last.number().saturating_sub(EVIDENCE_DAYS - 1));
         let query = EvidenceQuery {
@@ -221,7 +221,7 @@ impl Site {
         }
     }
 
-    /// The page with the reason why a key was not created: the existing keys, or the name entered in this field.
+    /// The page with the reason why a key was not created: a limit on keys, or the text entered in this field.
     async fn no_new_key(
         &self,
         visit: &Visit,

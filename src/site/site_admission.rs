@@ -168,7 +168,7 @@ impl SiteAdmission {
         } else {
             QUEUED / RESERVED
         };
-        // Concurrent requests may see the same number, so the reserve may be short by a few places.
+        // Concurrent requests may see the same number of free places, so the reserve may be short by a few.
         if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }

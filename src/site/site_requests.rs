@@ -273,7 +273,7 @@ impl SitePage {
     }
 }
 
-/// The row of exactly this path, and the application in it.
+/// The row for exactly this path, and the application in the path.
 fn find(path: &str) -> Option<(&'static SitePage, Option<ApplicationId>)> {
     let rest = path.strip_prefix(ACCOUNT)?;
     let Some(one) = rest.strip_prefix("/applications/") else {

@@ -56,7 +56,7 @@ impl EvidenceBook {
             .as_ref()
             .is_none_or(|key| key.0 != day)
         {
-            // The store keeps the number from the first gateway, so all gateways use the same key for a day.
+            // The store keeps the random number that the first gateway sends, so all gateways use the same key for a day.
             let key = store
                 .sketch_key(day, RandomState::default().hash_one(day))
                 .await?;

@@ -24,7 +24,7 @@ const MERGED_AT_ONCE: usize = 500;
 /// Reports this gateway.
 pub struct NodeReporter {
     store: Store,
-    /// The ledger calls of this process, which have its number and the units that it holds.
+    /// The ledger calls, which contain the number of this process and the units that it holds.
     calls: Arc<LedgerCalls>,
     requests: Arc<RequestCounter>,
     catalogue_size: CatalogueSize,
@@ -195,7 +195,7 @@ impl NodeReporter {
         self.requests.record_evidence(until, recording).await
     }
 
-    /// Merges the evidence of hours that all gateways have recorded. At `now`, this gateway must have recorded them.
+    /// Merges the evidence of hours that all gateways have recorded. This gateway must have recorded them by `now`.
     async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
         let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
         while progress.merged_until < until {

@@ -133,7 +133,7 @@ impl RequestCounter {
         self.evidence.record(until, recording).await
     }
 
-    /// Records totals that grew since the last call. The next call includes totals that could not be recorded. Calls
+    /// Records totals that have increased since the last call. The next call includes totals that could not be recorded. Calls
     /// must not overlap.
     pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
@@ -182,7 +182,7 @@ impl RequestTotals {
             .collect()
     }
 
-    /// Marks these totals as recorded, except totals that have grown in the meantime.
+    /// Marks these totals as recorded, except totals that have increased in the meantime.
     fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
         for (key, requests) in totals {
             if self

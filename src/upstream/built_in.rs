@@ -42,7 +42,7 @@ impl BuiltInUpstream {
         // A refresh is CPU-bound, so it must not run on a serving thread.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
-            // The first request after the full hour must not get the previous hour's snapshot while the new one is
+            // The first request of an hour must not get the previous hour's snapshot while the new one is
             // built.
             if let Err(error) = scoring.refresh(now) {
                 // The previous snapshot is served. Its stated next refresh is then in the past, so it counts as

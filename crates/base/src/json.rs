@@ -153,7 +153,10 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only whether they can be read matters")]
+    #[expect(
+        dead_code,
+        reason = "the tests check only whether the fields can be parsed"
+    )]
     struct Order {
         name: String,
         count: u32,

@@ -1,8 +1,8 @@
 //! The levels of one model's score, and the changes between them: one detector for drift, alerts, degradations and
 //! incidents.
 //!
-//! Two cumulative sums of the rounds without their outliers and cycle show where to look. A test decides, with the noise
-//! within the levels. What follows for a reader of the page is decided in `drift`, `losses` and `incident_scan`.
+//! Two cumulative sums of the rounds, without outliers and cycle, show where a change may be. A test, based on the noise within
+//! the levels, decides whether there is one. `drift`, `losses` and `incident_scan` decide which changes are published.
 
 use std::ops::Range;
 
@@ -194,8 +194,8 @@ impl ScoreLevels {
         Some(if is_lower == is_fall { held } else { before })
     }
 
-    /// The newest rounds of the held level: the highest level before a fall, or the lowest before a rise, that the
-    /// model reached or exceeded for half of the last days.
+    /// The newest rounds of the held level. Before a fall, this is the highest level that the model reached or exceeded for half
+    /// of the last days. Before a rise, it is the lowest level that the model was at or below for half of them.
     fn held(&self, change: &LevelChange) -> Option<Range<usize>> {
         let days = change.began.last(method::LEVEL_HELD_HOURS);
         let known = self.changes.iter().map(|one| one.at);
@@ -263,7 +263,7 @@ impl ScoreLevels {
         }
     }
 
-    /// The deviation of a round from the level of those rounds, in long-run standard deviations. A large one is limited.
+    /// The deviation of a round from the level of the `known` rounds, in long-run standard deviations. Large deviations are limited.
     fn deviation(&self, known: Range<usize>, at: usize) -> Option<f64> {
         let [single, long_run] = self.deviations()?;
         let level = self.sums.mean(self.before(known.start, known.end))?;
@@ -286,7 +286,7 @@ impl ScoreLevels {
         let level = self.sums.mean(self.before(start, sum.from))?;
         let middle = level.midpoint(self.sums.mean(rounds.clone())?);
         let first = self.beginning(rounds, middle, way);
-        // More rounds are measured less often: that takes long, and those before the change suffice.
+        // In a long series, the noise is not measured again here, because that takes long and the rounds before the change suffice.
         let noise = if at + 1 < method::NOISE_BLOCKS * method::NOISE_BLOCK {
             self.measure(at + 1, Some(first))
         } else {
@@ -372,7 +372,7 @@ impl ScoreLevels {
         }
     }
 
-    /// The noise of the first rounds about their levels, and about a further one that begins at a place.
+    /// The noise of the first `known` rounds about their levels. If `further` is given, another level begins there.
     fn measure(&self, known: usize, further: Option<usize>) -> Option<LevelNoise> {
         let starts = self.changes.iter().map(|change| change.at).chain(further);
         let levels = starts.clone().count() + 1;
@@ -387,7 +387,7 @@ impl ScoreLevels {
 }
 
 impl LevelNoise {
-    /// The mean of some rounds. If they, or a day of these before them, vary more than usual, that counts.
+    /// The mean of `rounds`. Its variance is increased if these rounds, or a day of the rounds in `before`, vary more than usual.
     fn estimate(
         self,
         sums: &LevelSums,

@@ -4,8 +4,9 @@
 //! the same version are comparable.
 //!
 //! Performance as measured with 1,000 series, among 150 models whose rounds vary by 1.5 points about their level,
-//! independently. With daily rounds, 96 % of the falls by 5 points were found by drift and by an alert, 92 % with a fifth
-//! of the rounds missing, after 7 rounds at the median and 17 at the 95th percentile; with hourly rounds all, after 5 and 8.
+//! independently. With daily rounds, drift and alerts each found at least 96 % of the falls by 5 points, and at least 92 % if a
+//! fifth of the rounds were missing. The median delay was at most 7 rounds, and the 95th percentile at most 17. With hourly
+//! rounds, they found all falls, after 5 and 8 rounds.
 //! Quiet series had at most 0.03 drifts and 0.02 alerts a month with correlations up to 0.8. The bench `detection` prints
 //! the whole table; tests verify a part of it.
 //!
@@ -127,8 +128,8 @@ pub(super) const TREND_MISSED: f64 = 0.2;
 
 /// Allowance of the cumulative sums that detect changes of level, in long-run standard deviations of a round.
 pub(super) const CHANGE_ALLOWANCE: f64 = 0.5;
-/// Distance from the median of the rounds around it beyond which a round is an outlier: a multiple of that within which
-/// nine of ten rounds are. Four standard deviations.
+/// Distance from the median of the surrounding rounds beyond which a round is an outlier, as a multiple of the distance that nine
+/// of ten rounds do not exceed. This is about four standard deviations.
 pub(super) const OUTLIER_DISTANCE: f64 = 2.5;
 /// Standard errors that are added to the measured correlation of neighbouring rounds. The standard error of the correlation
 /// of a month of daily rounds is about 0.2.
@@ -151,7 +152,7 @@ pub(super) const BASELINE_LEAST: RoundCount = RoundCount {
     least: 16,
 };
 
-/// A level is held if the model was at it for half of these hours before a change. Eight days are long enough that the
+/// A level is held if the model had this level for half of these hours before a change. Eight days are long enough that the
 /// end of a three-day rise is not a fall: a change stays in force for three days.
 pub(super) const LEVEL_HELD_HOURS: u64 = 8 * 24;
 

@@ -35,8 +35,8 @@ pub(super) struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When the model was last updated, for any period.
     last_updated: Wall,
-    /// The newest level compared with the level before the changes of each period and the previous one, in the order of
-    /// [`Period::ALL`].
+    /// The newest level compared with the level before the first change detected in each period or in the period before it, in
+    /// the order of [`Period::ALL`].
     pub levels: [Option<LevelComparison>; 4],
     /// The axis with the largest loss between these levels, and the loss in points.
     pub worst_axes: [Option<(Axis, f64)>; 4],
@@ -356,7 +356,7 @@ fn compared_hours(
 /// The sample standard deviation of the rounds.
 fn deviation(rounds: &[ScoreRound]) -> Option<f64> {
     let first = rounds.first()?.score;
-    // Deviations are relative to the first round, so that equal rounds have exactly none.
+    // Deviations are relative to the first round, so that equal rounds have a deviation of exactly zero.
     let sums: SampleSums = rounds.iter().map(|round| round.score - first).collect();
     sums.variance().map(f64::sqrt)
 }

@@ -55,7 +55,7 @@ impl SuitePresence {
 
     /// The length of a round for a score with these suite weights, based on the newest week with scores.
     ///
-    /// This is the shortest length for which, of the rounds with any suite of the score, three quarters have all
+    /// This is the shortest length for which at least three quarters of the rounds with any suite of the score have all of its
     /// suites. If there is no such length, it is the length with the largest share. The length is at least the usual
     /// distance between complete rounds.
     pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {

@@ -36,7 +36,7 @@ impl RoundLength {
         usize::try_from(rounds).unwrap_or(usize::MAX)
     }
 
-    /// The number of rounds of this length that `count` means.
+    /// The number of rounds of this length for `count`.
     pub(crate) fn rounds(self, count: RoundCount) -> usize {
         let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
         (count.hourly / hours).max(count.least)

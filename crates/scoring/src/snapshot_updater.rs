@@ -89,7 +89,7 @@ impl SnapshotUpdater {
         // The computation takes a while, so it must not run on a serving thread.
         let result = tokio::task::spawn_blocking(move || check(begun.wall)).await;
         let took = self.clock.mono().since(begun.mono);
-        // A query may have caused the hour's snapshot just before.
+        // A query may have triggered this hour's snapshot just before the check.
         let next = self.scoring.next_refresh();
         self.has_failed = next <= begun.wall;
         match result {

@@ -10,7 +10,7 @@ use scoregate_base::words;
 const LONGEST: usize = 40;
 
 words! {
-    /// An axis of a trial's scores. The order is that of the specification and of the scores.
+    /// An axis of a trial's scores. The order is the same as in the specification and in the scores.
     #[derive(PartialOrd, Ord, Hash)]
     #[expect(missing_docs, reason = "named by `word`")]
     pub enum Axis: word {

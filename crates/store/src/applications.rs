@@ -21,10 +21,10 @@ pub struct StoredApplication {
     pub name: String,
     /// Name of the tier. The store does not check whether the tier is configured.
     pub tier: String,
-    /// The application's own limits and those of its account. They override the limits of the tier.
+    /// The limits set for the application and for its account. They override the limits of the tier.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
-    /// When the current own limits end and the previous ones return, if ever.
+    /// When the application's current own limits end and its previous own limits return, if ever.
     pub limits_until: Option<Wall>,
     /// Contact details and remarks.
     #[serde(flatten)]

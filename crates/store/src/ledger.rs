@@ -33,7 +33,7 @@ pub struct OwedUnits {
     pub quota: u32,
 }
 
-/// A share of a day's grace, as its holder knows it.
+/// A share of a day's grace, as recorded by its holder.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct HeldGraceShare {
     /// The day.
@@ -92,8 +92,8 @@ impl LedgerReport {
         self.day == today || self.day == today.next() || (only_returns && self.day.next() == today)
     }
 
-    /// The report that returns units whose grant was not answered. The node learns of them by the reply to this report, its
-    /// last one about the units of the day.
+    /// The report that returns units from grants whose replies were lost. The units appear in the reply to `last`, the node's
+    /// last report about the units of the day.
     pub fn of_unknown_units(last: &Self, outcome: &ReportOutcome) -> Option<Self> {
         let ReportOutcome::Applied { node, .. } = outcome else {
             return None;

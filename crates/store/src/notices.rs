@@ -19,7 +19,7 @@ pub(crate) const NOTICE_DAYS: u32 = 40;
 pub struct NoticeRow {
     /// The kind.
     pub kind: MailKind,
-    /// Whether owners who made no choice get it for applications in paid tiers.
+    /// Whether owners who made no choice get this kind for applications in paid tiers.
     pub by_default: bool,
     /// The description of the kind for owners.
     pub label: &'static str,
@@ -48,7 +48,7 @@ pub const NOTICES: [NoticeRow; 5] = [
     row(
         MailKind::KeyExpires,
         true,
-        "A key expires in 7 days, and in 1 day",
+        "A key expires in 7 days or in 1 day",
     ),
     row(
         MailKind::KeyChanged,

@@ -1,7 +1,7 @@
 //! Requests of each application by UTC day, endpoint and outcome, for reports.
 //!
-//! They are stored with a delay, so no decision may depend on them: quotas follow the ledger. Reports of a node are
-//! totals that only grow, so a report that is repeated, late or out of order changes nothing. A day is open for reports
+//! They are stored with a delay, so no decision may depend on them: quotas follow the ledger. Reports of a node are totals that
+//! only increase, so a report that is repeated, late or out of order changes nothing. A day is open for reports
 //! until two days after it ended. Then the totals of its nodes are merged. Only requests with a valid key are counted.
 //!
 //! Used units follow from the requests: each response with content from an endpoint other than `/me` costs one unit.

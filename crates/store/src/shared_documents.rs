@@ -27,9 +27,9 @@ pub struct EngineClock {
 pub enum ClaimState {
     /// Nobody fetches the document.
     Free,
-    /// Nobody fetches the document. The last fetch failed recently, and the next is allowed after this time.
+    /// No gateway is fetching the document. The last fetch failed recently, and the next is allowed after this time.
     Failed(Duration),
-    /// A gateway fetches it, for at most this time.
+    /// A gateway is fetching the document, for at most this time.
     Held(Duration),
 }
 

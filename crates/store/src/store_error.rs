@@ -35,8 +35,8 @@ pub enum StoreError {
     /// An application or key with this identity already exists.
     #[error("{0} already exists")]
     Exists(&'static str),
-    /// The store cannot be reached or written. The change counts as not made. After a disk failure at the last moment,
-    /// it may reappear after a crash.
+    /// The store cannot be reached or written. The change counts as not made. After a disk failure during the commit, the change
+    /// may reappear after a crash.
     #[error("the store cannot {doing}: {reason}")]
     Unavailable {
         /// The operation.

@@ -133,7 +133,7 @@ impl WindowRows {
         granted: u64,
         node: NodeTotals,
     ) -> AppliedReport {
-        // The application may have got its owner after the rows were read.
+        // The application may have been assigned to its owner after the rows were read.
         let is_read = |limit: &CalendarQuota| {
             let key = WindowKey::new(report, owner, &limit.window);
             key.is_none_or(|key| self.contains(&key))

@@ -81,7 +81,7 @@ pub enum AccountsCommand {
     #[command(after_help = "Examples:\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day 50000 --owner-month 1000000 --data-dir DIR\n  \
         scoregate accounts set-limits own_3kTMd9Qw0aB --owner-day none --data-dir DIR\n\n\
-        These quotas apply in addition to the limits of each application. Usage of the current day and month counts.")]
+        These quotas apply in addition to the limits of each application. Units already used today and this month count towards them.")]
     SetLimits {
         /// The account.
         id: OwnerId,

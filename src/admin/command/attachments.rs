@@ -27,7 +27,7 @@ pub struct OwnerAttachment {
     #[arg(long = "move", requires = "id")]
     #[serde(default, rename = "move")]
     moves: bool,
-    /// All applications without an owner whose contact is an email address.
+    /// All applications that have no owner and whose contact is an email address.
     #[arg(long, group = "applications")]
     #[serde(default)]
     from_contact: bool,

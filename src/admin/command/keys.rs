@@ -58,7 +58,7 @@ pub enum KeysCommand {
     Show {
         /// Application id, such as `app_0123456789a`.
         id: ApplicationId,
-        /// Also show the usage of today; needs a running server.
+        /// Also show today's usage; requires a running server.
         #[arg(long)]
         #[serde(skip)]
         usage: bool,
@@ -128,7 +128,7 @@ pub enum KeysCommand {
     #[command(
         after_help = "Examples:\n  scoregate keys requests app_0123456789a --data-dir DIR\n  \
         scoregate keys requests app_0123456789a --days 7 --json --data-dir DIR\n\n\
-        All requests with a valid key at all gateways are counted; each gateway records them every minute. Days without\n\
+        All gateways count requests with a valid key, and record the counts every minute. Days without\n\
         requests are not shown."
     )]
     Requests {

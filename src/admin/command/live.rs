@@ -71,15 +71,15 @@ pub enum RequestsCommand {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum UsageCommand {
-    /// List the top callers of this gateway, or the applications with the highest usage at all gateways.
+    /// List the top callers of this gateway, or the applications with the highest usage across all gateways.
     Top {
         /// Maximum number of rows.
         #[serde(default = "default_most")]
         most: usize,
-        /// Whether usage at all gateways is listed.
+        /// Whether to list usage across all gateways.
         #[serde(default)]
         fleet: bool,
-        /// The day for usage at all gateways. Default: today.
+        /// The day for usage across all gateways. Default: today.
         day: Option<Day>,
     },
     /// Show the usage of an application.

@@ -30,7 +30,7 @@ pub enum UsageExportCommand {
     },
 }
 
-/// The lines of a day of a month.
+/// The usage lines of one day.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UsageExport {
     /// The lines, by application. Empty while the day is open.

@@ -86,7 +86,7 @@ impl DailySuspects {
         Ok(())
     }
 
-    /// Sets the metric to the numbers of applications.
+    /// Sets the metric to the number of applications for each suspicion.
     fn count(&self, suspects: &[SuspectView]) {
         for suspicion in Suspicion::ALL {
             let found = suspects
@@ -101,7 +101,7 @@ impl DailySuspects {
     }
 }
 
-/// The data of a message, with at most as many findings as a receiver accepts.
+/// The data of a message, with at most `LISTED` findings.
 fn data(
     SuspectsView {
         from,

@@ -25,7 +25,7 @@ pub(super) struct ToolLogArgs {
     /// Import logs of this tool; directories are searched for its files.
     #[arg(long, value_name = "TOOL", requires = "mapping")]
     from: Option<ToolName>,
-    /// Mapping file (TOML): suites and axes of tasks, ids and prices of models.
+    /// Mapping file (TOML): task suites and axes, model ids and prices.
     #[arg(long, value_name = "FILE", requires = "from")]
     mapping: Option<PathBuf>,
     /// Show the effect of the import, and import nothing.
@@ -39,9 +39,9 @@ enum ToolName {
     Inspect,
     /// lm-evaluation-harness: `results_*.json` and `samples_*.jsonl` in the same directory.
     LmEval,
-    /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
+    /// JSON lines from any tool; the table `records` of the mapping names their fields.
     Jsonl,
-    /// CSV of any tool, with a header line; the table `records` of the mapping names its columns.
+    /// CSV from any tool, with a header line; the table `records` of the mapping names its columns.
     Csv,
 }
 

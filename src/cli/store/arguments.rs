@@ -72,7 +72,7 @@ pub(super) enum StoreCommand {
         backed-up store, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current\n\
         UTC day is closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
         With a database (store.url), stop all gateways, restore the database with its own tools, then run the command\n\
-        without a file. With an export it fills the empty tables of `store init`. Until then gateways refuse the restored database."
+        without a file. With an export, it fills the empty tables that `store init` created. Until then gateways refuse the restored database."
     )]
     Restore(RestoreArgs),
     /// Export the store as JSON lines, for another engine or machine.
@@ -118,7 +118,7 @@ pub(super) enum StoreCommand {
         scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
         again. To restore a file, use `scoregate store restore BACKUP`.\n\
-        Tables that exist are kept. Run it as the user that will own the tables. Servers can connect as\n\
+        Existing tables are kept. Run this command as the user that will own the tables. Servers can connect as\n\
         another user: name it with --runtime-role.")]
     Init {
         #[command(flatten)]

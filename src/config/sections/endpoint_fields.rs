@@ -137,7 +137,7 @@ fn words(table: &mut TableReader<'_, '_>) -> Vec<String> {
         let distinct = words.iter().collect::<BTreeSet<_>>().len();
         (!words.is_empty() && words.len() == distinct).then_some(words)
     };
-    let remedy = "write a list of different words that are not empty";
+    let remedy = "write a list of distinct, non-empty words";
     table.needed("words", remedy, read).unwrap_or_default()
 }
 

@@ -200,7 +200,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
     /// Rejects a sort order that would reveal values reserved for paid callers.
     fn reject_order(&mut self, endpoint: &Endpoint) {
         if endpoint.takes.contains(&Param::SortBy) && endpoint.has_paid_field() {
-            let remedy = "remove \"sortBy\": the order of the items would show the values of fields for paid callers";
+            let remedy = "remove \"sortBy\": the order of the items would reveal values that only paid callers may see";
             self.table.problem("parameters", remedy);
         }
     }

@@ -30,7 +30,7 @@ const FIELDS: [&str; 10] = [
     "timestamp",
     "complete",
 ];
-/// Settings which mean that the items of an endpoint have the shape of the backend.
+/// If one of these settings is given, the endpoint's items have the shape of the backend.
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 

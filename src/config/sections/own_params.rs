@@ -119,8 +119,9 @@ pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) 
         }
     }
     if all.len() > MOST_OWN_PARAMS {
-        let remedy =
-            format!("an endpoint has at most {MOST_OWN_PARAMS} parameters with own values");
+        let remedy = format!(
+            "an endpoint has at most {MOST_OWN_PARAMS} parameters that define their own values"
+        );
         table.problem("parameters", remedy);
     }
     let combinations = all

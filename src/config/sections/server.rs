@@ -17,7 +17,7 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
     reading.done(address)
 }
 
-/// Reads the settings of the public port. Connections of `trusted_proxies` carry requests of many clients.
+/// Reads the settings of the public port. Connections from `trusted_proxies` carry requests from many clients.
 pub(in crate::config) fn read(
     reading: &mut ConfigReader<'_>,
     trusted_proxies: &Networks,

@@ -99,7 +99,7 @@ impl TierTable<'_, '_> {
             }
         }
         if anchor.is_some() && limits.is_empty() {
-            let remedy = "set month or owner_month too: without them no limit has months";
+            let remedy = "set month or owner_month too: without them there is no monthly limit";
             self.table.problem("month_anchor", remedy);
         }
         limits
@@ -121,7 +121,7 @@ impl TierTable<'_, '_> {
         rights = table
             .optional(
                 "endpoints",
-                "write a list of names of endpoints, such as \"models\"",
+                "write a list of endpoint names, such as \"models\"",
                 only,
             )
             .unwrap_or(rights);

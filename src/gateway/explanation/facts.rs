@@ -91,14 +91,18 @@ impl DryRun<'_> {
         let fetcher = &self.gateway.engine.fetcher;
         let stored = found.map(|found| &*found.stored);
         let foreseen = match self.foresight(target, found) {
-            FetchForesight::Known(Ok(_)) => "not asked: a document was stored a moment ago".into(),
-            FetchForesight::Known(Err(FetchError::Backend(failure))) => {
-                format!("not asked: {failure}")
+            FetchForesight::Known(Ok(_)) => {
+                "not queried: a document was stored a moment ago".into()
             }
-            FetchForesight::Known(Err(_)) => "not asked: it does not have the model".into(),
-            FetchForesight::Joined => "asked already".into(),
-            FetchForesight::OneByOne => "asked one at a time: the model is not listed".into(),
-            FetchForesight::Open => "asked".into(),
+            FetchForesight::Known(Err(FetchError::Backend(failure))) => {
+                format!("not queried: {failure}")
+            }
+            FetchForesight::Known(Err(_)) => "not queried: it does not have the model".into(),
+            FetchForesight::Joined => "already being queried".into(),
+            FetchForesight::OneByOne => {
+                "queried for one model at a time: the model is not listed".into()
+            }
+            FetchForesight::Open => "queried".into(),
         };
         let breaker = fetcher.status().condition.breaker.as_str().to_owned();
         let facts = [("state", foreseen), ("circuit breaker", breaker)];

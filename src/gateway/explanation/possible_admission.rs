@@ -20,7 +20,7 @@ pub(super) struct PossibleAdmission {
 
 const GRANTED: &str = "the ledger grants units";
 const UNREACHABLE: &str = "the ledger does not answer";
-const RESERVED: &str = "the ledger does not answer, and units of grace are reserved";
+const RESERVED: &str = "the ledger does not answer, and grace units are reserved";
 const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
@@ -50,7 +50,7 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger knows how many tokens other gateways leave. This outcome assumes that they use
+                    // Only the ledger has the number of tokens that other gateways leave. This outcome assumes that they use
                     // none.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
@@ -75,7 +75,7 @@ impl PossibleAdmission {
     }
 }
 
-/// The state of the ledger if no unit of grace can be reserved, and the caller if all units are reserved.
+/// The state of the ledger if no grace unit can be reserved, and the caller if all grace units are reserved.
 fn reservations(caller: &Caller, ledger: LeaseAvailability) -> (LeaseAvailability, Caller) {
     let reserved = caller.on_a_copy();
     let without = match ledger {

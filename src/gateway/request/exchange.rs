@@ -195,7 +195,7 @@ impl<'g> Exchange<'g> {
     fn count(&self, end: &RequestEnd<'_>) {
         let Some(caller) = &self.caller else {
             if let Some(refusal) = end.refusal {
-                // Here the guard is a limit for the address.
+                // For an address, a refusal by the guard counts as rate limited.
                 let outcome = match refusal.rule() {
                     Some(_) => RequestOutcome::RateLimited,
                     None => refusal.outcome(),

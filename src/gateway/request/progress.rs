@@ -43,7 +43,7 @@ pub(crate) struct Waiting<'r> {
 /// The information about a request that has to wait.
 #[derive(Debug)]
 pub(crate) enum WaitingFor {
-    /// Nothing is known yet, because changes of keys have to be read first.
+    /// Nothing is known yet, because key changes have to be read first.
     Keys,
     /// The caller and the subject are known.
     Subject(Identification),

@@ -1,4 +1,4 @@
-//! The header fields of a request: the common fields, and a set of the lengths of all names. One pass over all fields
+//! The header fields of a request: the common fields, and the set of all name lengths. One pass over all fields
 //! measures them and finds the common fields. Stages look for a dozen other fields, most of which are absent. If no
 //! name has the length of the requested name, the field is absent. This check needs no hash and no lookup.
 
@@ -14,7 +14,7 @@ pub(crate) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHeaders<'r> {
     map: &'r HeaderMap,
-    /// One bit per length of a name. The last bit covers all lengths of 63 or more.
+    /// One bit per name length. The last bit covers all lengths of 63 or more.
     lengths: u64,
     /// Size of all fields in HTTP/1.1 format.
     size: usize,

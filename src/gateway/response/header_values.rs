@@ -5,10 +5,10 @@ use std::cell::RefCell;
 
 use http::HeaderValue;
 
-/// Capacity in bytes. The longest value has 90 bytes.
+/// Capacity in bytes. The longest value is 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of a kind that each thread keeps. This is more than the number of lifetimes, limits and midnights
+/// Number of values of each kind that a thread keeps. This is more than the number of lifetimes, limits and midnights
 /// in use at the same time.
 const KEPT: usize = 64;
 

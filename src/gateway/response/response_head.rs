@@ -134,7 +134,7 @@ impl HeaderField {
     }
 }
 
-/// A head whose last fields are known.
+/// The start of a head whose last fields are already chosen.
 pub(crate) struct HeadStart<'m> {
     map: &'m mut HeaderMap,
     last: HeaderFieldSet,

@@ -26,7 +26,7 @@ pub(crate) fn find_page(
     if parsed.method == MethodKind::Options {
         return Some((RequestSubject::Options, Reply::Options));
     }
-    // Paths of the API need a key, so that clients without a key learn nothing about routes.
+    // Paths of the API need a key, so that clients without a key cannot discover routes.
     if parsed.path.starts_with(API_BASE) {
         return None;
     }

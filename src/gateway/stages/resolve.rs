@@ -80,7 +80,7 @@ impl ResolvedTarget {
     }
 }
 
-/// Finds the object of a request with these rights. Inlined, so that a hit moves the result only once.
+/// Resolves the target of a request with these rights. Inlined, so that a hit moves the result only once.
 #[inline]
 pub(crate) fn resolve(
     gateway: &Gateway,

@@ -27,7 +27,7 @@ const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-stor
 const VARY_BY_FORM: &str = "Accept-Encoding, Authorization, X-API-Key, Accept";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// The fields of every response, which follow the fields of the content and of the limits.
+/// The fields of every response. They follow the content fields and the limit fields.
 const COMMON: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
@@ -74,7 +74,7 @@ fn is_for_shared_caches(answered: Answered<'_>) -> bool {
     }
 }
 
-/// The fields after the fields of the content. `Vary` is omitted for tool calls: they are POST requests, whose
+/// The fields that follow the content fields. `Vary` is omitted for tool calls: they are POST requests, whose
 /// responses are not stored.
 fn last_fields(is_shared: bool, peer: Peer) -> HeaderFieldSet {
     let limits = if is_shared {

@@ -13,7 +13,7 @@ pub(super) enum WebhookFailure {
     Connection(std::io::ErrorKind),
     #[error("TLS failed")]
     Tls,
-    #[error("the response is not HTTP, or the connection was closed before it")]
+    #[error("the response is not HTTP, or the connection was closed before a response")]
     NoAnswer,
     #[error("no response within 10 s")]
     Timeout,

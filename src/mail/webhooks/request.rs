@@ -101,7 +101,7 @@ impl WebhookClient {
     ) -> Result<Box<dyn WebhookConnection>, WebhookFailure> {
         let found = self.network.resolve(url.host(), url.port()).await;
         let addresses = found.map_err(|_| WebhookFailure::UnknownHost)?;
-        // With a single private address, an owner could reach services of the internal network.
+        // Even one private address would let an owner reach services on the internal network.
         if must_be_public && !addresses.iter().all(|address| is_public(address.ip())) {
             return Err(WebhookFailure::NotPublic);
         }

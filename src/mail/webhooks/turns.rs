@@ -13,8 +13,8 @@ pub(super) const AT_ONCE: usize = 256;
 /// Maximum number of receivers of one owner served concurrently. An owner may have the same number of webhooks.
 /// Webhooks that were removed and added again also count.
 const OF_OWNER: usize = 2;
-/// Maximum number of receivers served concurrently on one host, and of receivers that were slow or failed before. The
-/// other half is for all other receivers.
+/// Maximum number of receivers served concurrently on one host, and of concurrently served receivers that were slow or failed
+/// before. The other half of [`AT_ONCE`] remains for all other receivers.
 const HALF: usize = AT_ONCE / 2;
 /// If more slow receivers than this are stored, the entries whose pause has ended are removed.
 const REMEMBERED: usize = 4_096;
@@ -97,7 +97,7 @@ impl ReceiverTurns {
         may
     }
 
-    /// Ends the service of a receiver. The pause doubles each time the receiver is slow.
+    /// Stops serving a receiver. The pause doubles each time the receiver is slow.
     pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);

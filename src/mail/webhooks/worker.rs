@@ -289,8 +289,8 @@ fn warn(error: &StoreError) {
 fn log_failure(ClaimedMail { mail, attempt }: &ClaimedMail, reason: WebhookFailure) {
     let webhook = &mail.recipient;
     if webhook == OPERATOR {
-        tracing::warn!(attempt, %reason, id = mail.message_id, "a message to operator.webhook is delivered later");
+        tracing::warn!(attempt, %reason, id = mail.message_id, "a message to operator.webhook was not delivered; it will be retried");
     } else {
-        tracing::debug!(webhook, attempt, %reason, "a message to a webhook is delivered later");
+        tracing::debug!(webhook, attempt, %reason, "a message to a webhook was not delivered; it will be retried");
     }
 }

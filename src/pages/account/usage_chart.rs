@@ -1,4 +1,4 @@
-//! An SVG chart of the requests of each day as stacked bars. Groups of outcomes are distinguished by position and
+//! An SVG chart of daily requests as stacked bars. Groups of outcomes are distinguished by position and
 //! pattern in addition to colour. The tables of `usage_tables` contain the numbers.
 
 use crate::pages::html::{escape, grouped, push};
@@ -115,7 +115,7 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
     html
 }
 
-/// The number of all requests of a day. The sum can exceed a `u64` if each outcome has the maximum.
+/// The total number of requests on a day. The sum can exceed a `u64` if each outcome has the maximum.
 fn sum(counts: &OutcomeCounts) -> u128 {
     OutcomeGroup::ALL
         .iter()

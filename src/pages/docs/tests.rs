@@ -166,7 +166,7 @@ fn pages_load_only_the_icon() {
     assert_eq!(
         html.matches("<link ").count(),
         3,
-        "one is the docs page as Markdown"
+        "one link is the docs page as Markdown"
     );
     assert_eq!(
         html.matches("<link rel=\"icon\" href=\"/favicon.ico\">")

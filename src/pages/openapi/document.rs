@@ -64,8 +64,8 @@ fn info(config: &PagesConfig) -> Value {
         "summary": SUMMARY,
         "description": format!("Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
             Every request needs a key. Scores change about once an hour. HEAD is the same as GET, without a body, at \
-            the same price. Any method other than GET, HEAD and OPTIONS is a 405 `method_not_allowed`, any other path a \
-            404 `not_found`, both with the body `Error`. No key is needed for {}, which are not under the base address.",
+            the same price. Any method other than GET, HEAD and OPTIONS gets a 405 `method_not_allowed`, and any other path gets \
+            a 404 `not_found`, both with the body `Error`. No key is needed for {}, which are not under the base address.",
             public_paths(config)),
         "license": { "name": config.license },
     });

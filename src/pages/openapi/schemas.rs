@@ -1,4 +1,4 @@
-//! Schemas of items, which are generated from the tables of fields, of each endpoint's envelope, and of errors.
+//! Schemas of items (generated from the field tables), of each endpoint's envelope, and of errors.
 //!
 //! Additional fields are allowed everywhere, and no field of an item is required, because a backend may send more or
 //! fewer fields. The schemas of the envelope and of errors, which the gateway itself writes, are exact.
@@ -61,7 +61,7 @@ fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
     schema
 }
 
-/// An object with arbitrary fields. Of the data source's fields, only those that the mapping lists are described.
+/// An object with arbitrary fields. Only the data source fields that the mapping lists are described.
 fn item_of_the_source(listed: &[PublishedField]) -> Value {
     let properties: Map<_, _> = listed
         .iter()

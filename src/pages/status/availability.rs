@@ -6,8 +6,8 @@ use scoregate_store::{DAY_MINUTES, StatusHistory};
 /// Number of days that are shown.
 pub const SHOWN_DAYS: u32 = 90;
 
-/// The availability of the service on one day. Days before the first stored minute and minutes that are not over are
-/// not counted.
+/// The availability of the service on one day. Days before the first stored minute and minutes that have not ended are not
+/// counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayAvailability {
     /// The day.

@@ -33,7 +33,7 @@ pub struct DataState {
 pub struct ServiceStatus {
     /// Whether this gateway serves requests.
     pub is_ready: bool,
-    /// Whether the store of keys and quotas fails.
+    /// Whether the store of keys and quotas is failing.
     pub store_fails: bool,
     /// Whether the backend fails.
     pub backend_fails: bool,

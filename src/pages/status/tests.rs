@@ -24,7 +24,7 @@ fn current() -> DataState {
     }
 }
 
-/// A service that was always up for `days`.
+/// A service that was up throughout its `days` days.
 fn up(days: u32) -> ServiceStatus {
     let today = NOON.day().number();
     let stored = |ago| StatusDay {

@@ -35,7 +35,7 @@ pub(super) struct ActivityState {
     pub(super) refused: usize,
     /// HTTP/2: whether too many requests were refused.
     pub(super) takes_no_more: bool,
-    /// HTTP/2: when the request head or frame that is still incomplete began.
+    /// HTTP/2: start of the request head or frame that is still incomplete.
     pub(super) incomplete: Option<Mono>,
     pub(super) membership: ConnectionMembership,
     pub(super) opened: Mono,

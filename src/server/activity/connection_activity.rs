@@ -56,7 +56,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// The trust in the client, which the gateway sets.
+    /// The trust in the client, as recorded by the gateway.
     pub(in crate::server) fn trust(&self) -> &ConnectionTrust {
         &self.trust
     }
@@ -68,7 +68,7 @@ impl ConnectionActivity {
         self.trust.record_trusted_proxy();
     }
 
-    /// Whether the application already had too many connections.
+    /// Whether the application already had too many connections when this one was counted.
     pub(in crate::server) fn is_surplus(&self) -> bool {
         self.state().membership.is_surplus()
     }
@@ -200,7 +200,7 @@ impl ConnectionActivity {
         self.state().socket.since().is_some()
     }
 
-    /// Marks the connection for closing after the next response, or soon.
+    /// Marks the connection for closing after the next response, or after a short wait if there is no request.
     pub(in crate::server) fn retire(&self) {
         let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);

@@ -1,4 +1,4 @@
-//! Tests bodies of backends for each endpoint and mapping.
+//! Tests how backend bodies are read for each endpoint and mapping.
 
 use bytes::Bytes;
 

@@ -48,7 +48,7 @@ impl Alarm {
                 let left = end.since(self.clock.mono());
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "this is the one place that waits"
+                    reason = "waits belong in the clock module"
                 )]
                 let sleep = tokio::time::sleep(left);
                 self.timer = Some(AlarmState::System(Box::pin(sleep)));

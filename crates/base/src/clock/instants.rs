@@ -78,7 +78,7 @@ impl Wall {
 
     /// The UTC day of this time.
     pub fn day(self) -> Day {
-        // A u64 of nanoseconds ends in the year 2554, which a u32 of days can represent.
+        // A u64 of nanoseconds overflows in the year 2554, and a u32 can represent all days until then.
         Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
     }
 

@@ -177,7 +177,7 @@ type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 
 /// The timeline that the clones of a clock share.
 pub(super) struct SharedTimeline {
-    /// Wall clock minus monotonic time while no step is pending, otherwise [`UNDECIDED`]. With this value, requests do
+    /// Wall clock minus monotonic time while no step is pending, otherwise [`UNDECIDED`]. If it is decided, requests do
     /// not need the lock.
     agreed: AtomicU64,
     /// Nanoseconds that are added to the machine's wall clock to get the time of a reference clock.

@@ -18,7 +18,7 @@ use super::steps::SharedTimeline;
 /// clocks.
 #[expect(
     clippy::disallowed_methods,
-    reason = "this is the one place where time enters"
+    reason = "this function reads the machine's clocks"
 )]
 fn shown_by(clock: ClockId) -> u64 {
     let shown = clock_gettime(clock);
@@ -239,7 +239,7 @@ impl Clock {
                 let left = deadline.since(self.mono());
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "this is the one place that waits"
+                    reason = "waits belong in the clock module"
                 )]
                 tokio::time::sleep(left).await;
             }

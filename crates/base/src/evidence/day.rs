@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(
             (day.models, day.is_compact()),
             (90, true),
-            "a late hour may be only a part"
+            "a late hour may be incomplete"
         );
         for cut in 0..bytes.len() {
             assert_eq!(DayEvidence::decode(&bytes[..cut]), Err(BadEvidence));

@@ -1,4 +1,4 @@
-//! The requests of an application that one gateway saw in an hour.
+//! The requests of an application at one gateway in an hour.
 
 use super::bit_set::BitSet;
 use super::codec::{BadEvidence, Reader, Writer};

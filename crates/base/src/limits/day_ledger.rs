@@ -1,12 +1,12 @@
 //! The rules of the ledger. Units of an application's day are granted to nodes and returned by them. They count in all
 //! windows that contain the day: the day itself and the windows of the other calendar limits.
 //!
-//! A node is one process, from its start to its end. All of its numbers are totals of the day that only grow. Every
-//! report contains the totals that the node knows and the totals that it requests. A repeated, delayed or reordered
+//! A node is one process, from its start to its end. All of its numbers are totals of the day, which never decrease. Every report
+//! contains the node's known totals and its requested total. A repeated, delayed or reordered
 //! report therefore has no effect a second time:
 //!
-//! 1. A node spends at most the difference `granted − returned` that it knows, and returns a unit only after it has
-//!    decided never to spend it.
+//! 1. A node spends at most the difference `granted − returned` of its known totals, and returns a unit only after it has decided
+//! never to spend it.
 //! 2. After every commit, the total of a window is the sum of `granted − returned` of all nodes on its days, and never
 //!    exceeds the largest quota of the window.
 //! 3. Therefore all nodes together spend at most that quota. This does not depend on clocks, failure detection or
@@ -47,7 +47,7 @@ pub struct WindowTotals {
 /// Known and requested totals of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeReport {
-    /// The totals as the node knows them.
+    /// The totals known to the node.
     pub known: NodeTotals,
     /// The requested total of granted units. A total of at most `known.granted` requests no units.
     pub granted: u32,

@@ -3,11 +3,11 @@
 //! While the ledger is unreachable, applications of paid tiers get units that are charged later, in total one hundredth
 //! of their daily quota Q. The gateways divide this grace before an outage, once for all applications. A gateway
 //! registers for one of N shares of the day. The first gateway determines N. On share k, an application may owe
-//! ⌊(⌊Q/100⌋ + N − 1 − k) / N⌋ units. This number grows with Q, and the sum over all shares is ⌊Q/100⌋. All gateways
+//! ⌊(⌊Q/100⌋ + N − 1 − k) / N⌋ units. This number increases with Q, and the sum over all shares is ⌊Q/100⌋. All gateways
 //! together therefore never exceed one hundredth of the largest quota of the day, without any coordination.
 //!
 //! A share has one holder at a time. It is free again only after a holder without uncharged units has returned it. The
-//! next process with the same data directory may continue the share with the holder's token, because it knows all
+//! next process with the same data directory may continue the share with the holder's token, because the directory records all
 //! reserved units, and units are reserved before they are spent.
 //!
 //! The code is pure. An engine locks the rows of the day, applies one claim, and stores the row in the same
@@ -50,7 +50,7 @@ pub struct GraceHolder {
     pub share: GraceShare,
     /// Identifies the holder and the processes that continue its share.
     pub token: u64,
-    /// Number of the process among these processes.
+    /// Sequence number of the process among these processes, from 0.
     pub life: u32,
     /// The process.
     pub node: u64,
@@ -67,7 +67,7 @@ pub struct GraceClaim {
     pub held: Option<GraceShare>,
     /// The holder's token; a new token if no share is held.
     pub token: u64,
-    /// Number of the process among those that continue the share.
+    /// Sequence number of the process among the processes with this token, from 0.
     pub life: u32,
     /// The process.
     pub node: u64,

@@ -1,12 +1,12 @@
 //! The daily balance of one application in one process: units leased from the ledger, held by requests in flight, and
 //! spent on delivered data. Units are leased before they are spent, so no crash creates units. In a crash, leased and
-//! unspent units are lost to the caller, but never counted twice. They are never more than one lease, because leasing
-//! fills the balance only up to one lease. Leases start at one unit and double with use, so a process that crashes
+//! unspent units are lost to the caller, but never counted twice. These units never exceed one lease, because leasing fills the
+//! balance only up to one lease. Leases start at one unit and double with use, so a process that crashes
 //! after a few requests loses only a few units.
 //!
 //! The one exception is grace while the ledger is unreachable. Units are then spent before they are leased, and are
-//! owed to the ledger until it is reachable. They never exceed the quota that this process knows or the number of units
-//! that the application may owe on this gateway's share (`grace_share`), and are durably reserved first.
+//! owed to the ledger until it is reachable. They are durably reserved first. They never exceed the quota known to this process,
+//! or the number of units that the application may owe on this gateway's share (`grace_share`).
 //!
 //! The code is pure. A lease is valid only for its day. The day only moves forward: if the wall clock is set back, a
 //! closed day is not reopened.
@@ -260,8 +260,7 @@ impl DayBalance {
         }
     }
 
-    /// The balance after a ledger call, if the ledger has the totals that this process knows and grants all requested
-    /// units.
+    /// The balance after a ledger call, if the ledger has the totals known to this process and grants all requested units.
     pub fn leased_in_full(self, quota: u32) -> Self {
         let before = self.without_excess(quota);
         let known = DayTotals {
@@ -317,7 +316,7 @@ impl DayBalance {
         self.without_idle().charge()
     }
 
-    /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
+    /// Units known to be used: spent here, or granted to other nodes or earlier processes.
     pub const fn used(self) -> u32 {
         self.elsewhere.saturating_add(self.spent)
     }

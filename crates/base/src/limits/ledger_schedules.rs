@@ -386,7 +386,7 @@ impl Fleet {
         }
     }
 
-    /// Every node reports the totals that it knows.
+    /// Every node reports its known totals.
     fn reassert(&mut self) {
         for node in 0..NODES {
             self.next_day(node);

@@ -1,4 +1,4 @@
-//! Tokens of a minute limit that a gateway leased, if several gateways share the limit.
+//! Tokens that a gateway leased from a minute limit shared by several gateways.
 //!
 //! ```text
 //! no tokens ──request──▶ report(held, wanted) ──reply──▶ tokens in hand, or none until the pool has one (`ask_at`)
@@ -83,7 +83,7 @@ impl OwnPart {
 }
 
 impl MinuteLease {
-    /// Whether a request that finds no token should ask the ledger.
+    /// Whether a request that finds no token should send a report to the ledger.
     fn may_ask(&self, now: Mono) -> bool {
         now >= self.ask_at
     }
@@ -153,7 +153,7 @@ impl MinuteLease {
         next.clamp(first, most)
     }
 
-    /// Allows a report immediately, because the tokens in the pool may differ from its last reply.
+    /// Allows a report immediately, because the last reply may no longer match the tokens in the pool.
     pub fn ask_again(&mut self) {
         self.ask_at = Mono::default();
     }

@@ -6,10 +6,10 @@
 //!
 //! 1. Together they refill no faster than the bucket and only below its limit. Each admission takes a token of a
 //!    gateway.
-//! 2. A lease ends after [`LIFETIME`]. Tokens that were not returned by then count as spent. The gateway measures this
-//!    time from before its report and the pool from the decision, so the gateway stops first.
-//! 3. Reports of a gateway are applied in order. A gateway has one call in flight per application, and the engine locks
-//!    the pool from reading it to the commit, so an abandoned call cannot change the pool later.
+//! 2. A lease ends after [`LIFETIME`]. Tokens that were not returned by then count as spent. The gateway measures this time from
+//! before it sends its report, and the pool measures it from the decision, so the gateway stops first.
+//! 3. Reports of a gateway are applied in order. A gateway has one call in flight per application, and the engine holds a lock on
+//! the pool from the read to the commit, so an abandoned call cannot change the pool later.
 //! 4. If a report is applied twice or its reply is lost, only the granted tokens are lost.
 //!
 //! `minute_lease` has the rules of the gateway.
@@ -104,7 +104,7 @@ impl MinutePool {
         let known = self.held.remove(&node).map_or(0, |lease| lease.tokens);
         let elsewhere = self.held();
         let held = elsewhere + i64::from(report.held);
-        // At most the known tokens that the node no longer holds are returned, so that a return that is applied twice
+        // Returned tokens are limited to the known tokens that the node no longer holds, so that a return that is applied twice
         // counts once.
         let returned = report
             .returned

@@ -143,7 +143,7 @@ impl NetworkLimit {
         }
     }
 
-    /// Whether no block around an address has used more than a small part of its tokens.
+    /// Whether every block around an address has used at most a small part of its tokens.
     pub fn is_modest(&self, client: IpAddr, now: Now) -> bool {
         let now = self.slowed(now);
         self.blocks("", client).all(|block| {

@@ -1,4 +1,4 @@
-//! Decides when a gateway asks for units that other gateways may have returned, once the day seems to be used up.
+//! Decides when a gateway requests units that other gateways may have returned, once the day seems to be used up.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl ReturnedUnits {
         now >= self.next
     }
 
-    /// Whether to ask now. If so, this counts as an attempt.
+    /// Whether to request units now. If so, this counts as an attempt.
     pub fn may_ask(&mut self, now: Mono) -> bool {
         if !self.is_due(now) {
             return false;

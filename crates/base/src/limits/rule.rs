@@ -114,7 +114,7 @@ pub enum BadLimit {
     #[error("{}: write at least 1, and for month_anchor at most 31; to block an application, revoke its keys", .0.name())]
     OutOfRange(LimitSetting),
     /// The limit is for accounts, not for applications, or vice versa.
-    #[error("{}: limits of applications are set with `scoregate keys set-limits`, those of accounts with `scoregate accounts set-limits`", .0.name())]
+    #[error("{}: set limits of applications with `scoregate keys set-limits`, and limits of accounts with `scoregate accounts set-limits`", .0.name())]
     OtherScope(LimitSetting),
 }
 

@@ -1,9 +1,9 @@
-//! The settlement of a day: after its end, the ledger learns which units a process did not spend. Months and the windows of
-//! owners would otherwise lose them.
+//! The settlement of a day: after its end, a process returns the units that it did not spend to the ledger. Otherwise, months and
+//! the windows of owners would lose these units.
 //!
 //! A process reports the final totals of a day until the ledger has confirmed them. A reply states all units that were
 //! granted to the process, so units whose grant was not answered are returned by the next report. Only the process that
-//! leased a unit returns it. So no unit is granted again that may still be spent, and only a crash leaves units unsettled.
+//! leased a unit returns it. So no unit that may still be spent is granted again, and only a crash leaves units unsettled.
 //!
 //! Pure.
 

@@ -1,4 +1,4 @@
-//! Random schedules of several nodes while the daily quota changes. Nodes learn of a change late, return units that
+//! Random schedules of several nodes while the daily quota changes. Nodes receive a change late, return units that
 //! they leased before, and abandon calls that the ledger may still apply.
 //!
 //! Once every node has returned its units after a change, no request beyond the new quota is served, and all of the
@@ -35,9 +35,9 @@ enum TermsStep {
     DecideLate(usize),
     /// The quota changes, but only in the ledger.
     Change(u32),
-    /// A node learns of the newest quota.
+    /// A node receives the newest quota.
     Learn(usize),
-    /// A node that learned of a change returns its units.
+    /// A node that received a change returns its units.
     Return(usize),
     Crash(usize),
 }
@@ -277,7 +277,7 @@ impl TermsFleet {
         }
     }
 
-    /// All nodes learn of the newest quota and return their units. Then they use up the rest of the quota.
+    /// All nodes receive the newest quota and return their units. Then they use up the rest of the quota.
     fn finish(&mut self) -> Result<(), String> {
         for node in 0..NODES {
             self.take(TermsStep::Learn(node))?;
@@ -298,7 +298,7 @@ impl TermsFleet {
         }
         if self.total.granted < u64::from(self.current.quota) {
             return Err(format!(
-                "{} units can be leased, and nobody gets them",
+                "not all of the {} units were leased",
                 self.current.quota
             ));
         }
@@ -308,7 +308,7 @@ impl TermsFleet {
             .map(|node| u64::from(node.balance.unspent()))
             .sum();
         if idle > 0 {
-            return Err(format!("{idle} units are leased, and nobody spends them"));
+            return Err(format!("{idle} units were leased but not spent"));
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub struct CalendarLimits {
     quotas: [u32; LimitRule::WINDOWS.len()],
     /// The day on which months of applications begin.
     anchor: u8,
-    /// The day on which months of owners begin, the same for all applications in a tier.
+    /// The day on which the month of an owner's limits begins; the same for all applications in a tier.
     owner_anchor: u8,
 }
 

@@ -21,7 +21,7 @@ pub struct WindowBalance {
 }
 
 impl WindowBalance {
-    /// The balance according to a reply of the ledger, in which the process has these totals of its day.
+    /// The balance according to a ledger reply that contains these totals of the process for its day.
     pub fn new(units: WindowUnits, node: NodeTotals) -> Self {
         Self {
             window: units.window,

@@ -87,7 +87,7 @@ static FREE_ROW: RightsRow = RightsRow {
     is_paid: false,
     ..PAID
 };
-/// The rows of settings that narrow one of those rows.
+/// Rows that settings create by narrowing one of the two rows above.
 static NARROWED: Mutex<Vec<&'static RightsRow>> = Mutex::new(Vec::new());
 
 impl PartialEq for Rights {
@@ -188,7 +188,7 @@ impl Rights {
         })
     }
 
-    /// The period of a request that names none: the first period that the tier may request.
+    /// The period of a request without a period: the first period that the tier may request.
     pub fn default_period(self, route: Route) -> Period {
         self.periods_of(route).iter().next().unwrap_or(Period::Day)
     }

@@ -116,7 +116,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         UPGRADE,
         Text,
-        "On 403 and 429 because of a plan, if it is configured: an address where larger plans are available.",
+        "On 403 and 429 because of a plan: an address where larger plans are available, if one is configured.",
     ),
     field(
         TIER,

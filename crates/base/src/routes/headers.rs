@@ -113,7 +113,7 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "Strict-Transport-Security", on: HeaderScope::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
         meaning: "Over TLS only. Browsers must always use TLS for this service." },
     Header { name: "X-Content-Type-Options", on: HeaderScope::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
-        meaning: "Browsers must not guess another type than `Content-Type`." },
+        meaning: "Browsers must not guess a type other than `Content-Type`." },
     Header { name: "WWW-Authenticate", on: HeaderScope::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
         meaning: "How to send a key." },
     Header { name: "Allow", on: HeaderScope::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
@@ -127,7 +127,7 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "Sunset", on: HeaderScope::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
         meaning: "Time when this API will be removed (RFC 8594)." },
     Header { name: "Link", on: HeaderScope::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"(deprecation|help|payment)\"(, <https?://[^<>\" ]+>; rel=\"deprecation\")?$"), example: "<https://example.org/end>; rel=\"deprecation\"",
-        meaning: "Address of a description of the deprecation, of the sign-up page, or of larger plans; the last two on refusals." },
+        meaning: "Link to a description of the deprecation or, on refusals, to the sign-up page or to larger plans." },
 ];
 
 /// Headers that scripts may always read, and headers that are only for browsers and caches.

@@ -1,4 +1,4 @@
-//! The table of the costs of a request, by outcome. A request for data costs a token of the minute. Delivered data
+//! The costs of a request, by outcome. A request for data costs a token of the minute. Delivered data
 //! costs a unit of the day. A refused request costs neither. The arithmetic is in `limits`.
 
 use super::codes::ErrorCode;

@@ -58,7 +58,7 @@ impl PublishedKind {
 }
 
 impl fmt::Debug for PublishedKind {
-    /// The text does not contain the documentation of a field, because it identifies stored documents.
+    /// The text identifies stored documents, so it does not contain the documentation of a field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }

@@ -39,7 +39,7 @@ pub const RANKING: &[ItemField] = &[
     maybe(
         "currentScore",
         Score,
-        "Score in the period by the sort key, from 0 to 100. For `speed` and `price`: the combined score.",
+        "Score for the sort key in the period, from 0 to 100. For `speed` and `price`: the combined score.",
     ),
     field(
         "trend",
@@ -299,7 +299,7 @@ pub const ALERT: &[ItemField] = &[
     maybe(
         "sharedBy",
         Integer,
-        "Number of other models with an alert that fell at about the same time. Many suggest a changed grader or suite.",
+        "Number of other models with an alert whose scores fell at about the same time. A large number suggests a changed grader or suite.",
     ),
     field("message", Text, "Description in one sentence."),
 ];

@@ -53,8 +53,8 @@ pub enum BadSecretFile {
 
 /// Reads the file, without its line ending. Blocks.
 pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
-    // The file is opened before the checks, so that the checked type and mode are those of the file that is read, even
-    // if the path is replaced in the meantime.
+    // The file is opened before the checks, so that the type and mode are checked on the file that is read, even if the path is
+    // replaced in the meantime.
     let mut file = open_without_waiting(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
@@ -110,8 +110,8 @@ fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     }
 }
 
-/// Whether another user can read or write the file, if the user of this process owns it, or can write it, if another
-/// user does. This requires a permission on the file and the permission to enter its directory.
+/// Whether other users have too much access to the file: read or write access if the user of this process owns it, otherwise
+/// write access. Access requires a permission on the file and the permission to enter its directory.
 fn is_too_open(location: &Path, found: &Metadata) -> io::Result<bool> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     let rights = found.mode()

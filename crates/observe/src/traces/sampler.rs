@@ -1,4 +1,4 @@
-//! Decides which requests are sampled: requests whose caller sampled them, up to a number per second, and one in N
+//! Decides which requests are sampled: requests whose caller sampled them, up to a limit per second, and one in N
 //! requests without a trace.
 //!
 //! The decision about a new trace depends only on its id, as in the ratio sampler of OpenTelemetry, so programs with
@@ -66,7 +66,7 @@ impl TraceSampler {
         low >> 1 < self.bound
     }
 
-    /// Whether another trace of a caller is recorded in this second.
+    /// Whether one more caller's trace may be recorded in this second.
     pub(super) fn take_callers_trace(&self, now: Mono) -> bool {
         let second = (now.nanos() / NANOS_A_SECOND) & u64::from(u32::MAX);
         // The second and the count are a single number, so no ordering is needed.

@@ -17,9 +17,9 @@ pub const FORMAT: i32 = 1;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A small cache is enough, because a refresh reads each page once.
 const CACHE_KIB: i64 = 4_096;
-/// Page cache during an import in KiB. An import changes pages all over the index of ids, which are random.
+/// Page cache during an import in KiB. Ids are random, so an import changes pages all over their index.
 const CACHE_OF_IMPORT_KIB: i64 = 65_536;
-/// The log may grow while a reader is active. Then it is truncated to this size.
+/// Size to which the write-ahead log is truncated. While a reader is active, the log may exceed this size.
 const LOG_BYTES: i64 = 64 << 20;
 
 /// Runs are stored by model and time, so that the window of a model is contiguous. Times are in milliseconds. `state`

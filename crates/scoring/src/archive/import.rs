@@ -104,7 +104,7 @@ impl RunImport<'_> {
 impl Drop for RunImport<'_> {
     fn drop(&mut self) {
         if !self.connection.is_autocommit() {
-            // If this fails, the file is closed, or a previous statement already returned the error.
+            // An error can be ignored: either the file is closed, or a previous statement already returned the error.
             drop(self.connection.execute_batch("ROLLBACK"));
         }
     }

@@ -1,7 +1,7 @@
 //! A run as a row of the archive.
 //!
 //! Trials are stored as little-endian 8-byte numbers, so that a run is read back exactly as it was stored. A missing
-//! number is stored as NaN. JSON would take several seconds, because a refresh reads hundreds of thousands of runs.
+//! number is stored as NaN. Parsing JSON would take several seconds, because a refresh reads hundreds of thousands of runs.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The two-sided Page-Hinkley test in its published form (alpha 1): cumulative sums that grow while samples are above
 //! or below their running mean.
 //!
-//! It is only a published statistic. `levels` detects changes. The caller chooses the unit.
+//! It is published only as a statistic; `levels` detects changes. The caller chooses the unit of the samples.
 
 use crate::method;
 

@@ -17,7 +17,7 @@ use crate::statistics::chance_of_change;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DriftResult {
     pub state: DriftState,
-    /// The larger statistic of both directions; `None` before the first round.
+    /// The larger of the statistics for the two directions; `None` before the first round.
     pub statistic: Option<f64>,
     /// Number of rounds since the last restart.
     pub samples: u32,
@@ -103,7 +103,7 @@ fn is_in_force(change: &LevelChange, rounds: &[ScoreRound], length: RoundLength)
     !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
 }
 
-/// The test after all rounds in this unit, and its statistic at `hour`. The deviation of a round from the mean is
+/// The test after all rounds, with scores in units of `unit`, and its statistic at `hour`. The deviation of a round from the mean is
 /// limited to `reach`.
 fn tested(
     mut test: PageHinkley,

@@ -49,7 +49,7 @@ fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
     let since = loss.levels.since.start().rfc3339();
     let (samples, baseline_samples) = model_state.level_runs;
     let message = format!(
-        "{} scores {current:.1} since {since}, {:.1} points below its own baseline of {baseline:.1}.",
+        "{} has scored {current:.1} since {since}, {:.1} points below its own baseline of {baseline:.1}.",
         model_state.model.name(),
         loss.points
     );

@@ -57,7 +57,7 @@ pub(super) fn ranked(
         .collect()
 }
 
-/// Orders the larger merit first, and missing values last.
+/// Orders larger values first, and missing values last.
 pub(super) fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),

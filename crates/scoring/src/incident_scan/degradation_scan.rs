@@ -32,8 +32,8 @@ struct ScannedDegradation {
 }
 
 impl<'l> DegradationScan<'l> {
-    /// A scan that continues from the records. The first `scanned` rounds were scanned before. Their states are in the
-    /// records.
+    /// A scan that continues from the records. The first `scanned` rounds were scanned before, and the resulting degradations are
+    /// in the records.
     pub(crate) fn after(
         history: &IncidentHistory,
         length: RoundLength,

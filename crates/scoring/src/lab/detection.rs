@@ -87,7 +87,7 @@ impl Detector {
 }
 
 impl Findings {
-    /// The delay within which this share of the changes was detected; `None` if none was.
+    /// The delay within which this share of the detected changes was found; `None` if no change was detected.
     pub fn delay(&self, share: f64) -> Option<u32> {
         let mut within = 0.0;
         self.delays.iter().copied().find(|_| {
@@ -255,7 +255,7 @@ mod tests {
         NoiseKind::Autoregressive(0.8),
         NoiseKind::WeeklyCycle(2.0),
     ];
-    /// The median delays of drift after a fall by 5 points, for each correlation of neighbouring rounds.
+    /// Maximum median delays, in rounds, until drift is detected after a fall by 5 points, for each correlation of neighbouring rounds.
     const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
 
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {

@@ -1,9 +1,9 @@
-//! Rounds without outliers, so that a single odd round neither begins a level nor hides one by its noise.
+//! Rounds without outliers, so that a single odd round neither begins a level nor adds noise that hides one.
 
 use crate::method;
 use crate::period_scores::ScoreRound;
 
-/// The rounds, with the median of the seven rounds around it for each outlier. A level of four rounds is none.
+/// The rounds, with each outlier replaced by the median of the seven rounds around it. Four rounds at a new level are not outliers.
 pub(crate) fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {
     let median = |at: usize| {
         let from = at.saturating_sub(3).min(rounds.len().saturating_sub(7));

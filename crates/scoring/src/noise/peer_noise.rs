@@ -51,7 +51,7 @@ impl TypicalNoise {
         self.single * share_of_mean(self.correlation(), rounds)
     }
 
-    /// The same with a correlation that is some standard errors larger, as measured on so many rounds.
+    /// The same noise, with the correlation increased by some of its standard errors. It was measured on `rounds` rounds.
     pub(crate) fn cautious(self, rounds: usize) -> Self {
         let measured = self.correlation();
         let error = ((1.0 - measured * measured) * ratio(1, rounds)).sqrt();

@@ -215,7 +215,7 @@ pub(super) fn block_length(longest: usize, rounds: usize) -> usize {
     longest.min(rounds / method::NOISE_BLOCKS).max(1)
 }
 
-/// Deviations from fitted levels and effects are smaller than those from the true ones, the more so in long blocks.
+/// Deviations from fitted levels and effects are smaller than deviations from the true values, especially in long blocks.
 pub(super) fn fit_correction(known: usize, lost: f64) -> f64 {
     let all = ratio(known, 1);
     all / (all - lost.min(ratio(known - known.div_ceil(4), 1)))

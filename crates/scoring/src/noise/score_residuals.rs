@@ -109,13 +109,13 @@ impl ScoreResiduals {
             .max(1.0)
     }
 
-    /// The sum of the squares of the differences from another, about their mean.
+    /// The sum of the squared differences from the deviations of another score, about their mean.
     pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
         let mean = self.mean_difference(other);
         squared_differences(&self.rounds, &other.rounds, mean).1
     }
 
-    /// The mean difference from another. That of all rounds is zero, like the means of both.
+    /// The mean difference from the deviations of another score. If no rounds are missing, it is zero, because both means are zero.
     fn mean_difference(&self, other: &Self) -> f64 {
         if [self.known, other.known] == [self.rounds.len(); 2] {
             return 0.0;
@@ -213,7 +213,7 @@ impl<'r> PairedNoise<'r> {
     }
 }
 
-/// The variance of the mean of as many differences as a block has; `None` without any. So many levels and effects are fitted.
+/// The variance of the mean of `block` differences, corrected for the numbers of fitted levels and effects; `None` if there are no differences.
 fn block_variance(
     pair: [&ScoreResiduals; 2],
     common: CommonRounds,
@@ -235,8 +235,8 @@ fn block_variance(
     (count > 0).then_some(mean * fit_correction(common.count, lost))
 }
 
-/// The number of differences in blocks, the sum of the squares of the sums of blocks, of which rounds may be missing, and the
-/// number of differences in the block of a difference on average.
+/// For blocks in which rounds may be missing: the number of differences, the sum of the squared block sums, and the number of
+/// differences in a block, averaged over all differences.
 fn squared_sums(pair: [&ScoreResiduals; 2], mean: f64, block: usize) -> (usize, f64, f64) {
     let [ones, others] = pair.map(|residuals| residuals.rounds.chunks_exact(block));
     let mut count = 0;
@@ -298,7 +298,7 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The residuals of rounds with the same values, of which every so many are missing.
+    /// The residuals of a fixed series in which every `number`-th round is missing.
     fn without_every(number: u64) -> ScoreResiduals {
         let month = Hour::numbered(method::NOISE_HOURS).last(method::NOISE_HOURS);
         let rounds: Vec<(Hour, f64)> = month

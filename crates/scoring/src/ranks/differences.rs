@@ -49,8 +49,8 @@ pub(crate) struct ScoreDifference {
     edge: EdgeReach,
 }
 
-/// The variance of a round of the usual difference in a ranking. The more alike the differences are, the more degrees
-/// of freedom it has.
+/// The usual variance per round of a difference between two scores in a ranking. The more similar the variances of the pairs are,
+/// the more degrees of freedom it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsualNoise(Spread);
 
@@ -166,7 +166,7 @@ impl<'a> ComparedScore<'a> {
             variance: least.min(alone).min(usual),
             df: 2.0 * method::NOISE_FREEDOM_MOST,
         };
-        // If the noise of the pair is unknown, the gain does not count.
+        // A negative gain is not used here, because the gain is ignored if the noise of the pair is unknown.
         self.difference(other, gain.max(0.0), least)
             .is_beyond(single)
     }
@@ -196,7 +196,7 @@ impl<'a> ComparedScore<'a> {
         let both = self.rounds.iter().zip(other.rounds);
         let both = both.filter(|(one, other)| !(*one - *other).is_nan());
         let count = both.clone().count();
-        // A score that has no other rounds is the score of these rounds.
+        // If a score has no other rounds, it is already the score of the common rounds.
         let moved = |score: &Self, sum: f64| {
             if score.score.basis.rounds > count {
                 sum * ratio(1, count.max(1)) - score.mean
@@ -281,7 +281,7 @@ impl<'a> ComparedScore<'a> {
 }
 
 impl UsualNoise {
-    /// That of these pairs of scores; `None` with too few.
+    /// The usual noise of these pairs of scores; `None` if there are too few pairs.
     pub(crate) fn of<'a>(pairs: impl Iterator<Item = [&'a ComparedScore<'a>; 2]>) -> Option<Self> {
         let noises = pairs.filter_map(|[one, other]| {
             let count = one.shared(other)?.count;

@@ -1,5 +1,5 @@
-//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
-//! compares them with an independent implementation, and names the directory for them in `SCOREGATE_REFERENCE`.
+//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh` sets
+//! `SCOREGATE_REFERENCE` to the output directory, and compares the files with an independent implementation.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -57,7 +57,7 @@ fn rankings_do_not_depend_on_the_steps_in_which_runs_are_imported() {
         let at_once = scored(&path, now);
         write(".json", &at_once.to_string());
 
-        // Also with records of earlier snapshots, whose scans the reference continues.
+        // The same runs are imported in steps, which leaves records of earlier snapshots. The reference continues their scans.
         let place = TempDir::new().unwrap();
         let path = place.path().join("runs.db");
         let steps = [700, 400, 220, 150, 100].map(|hours| now.minus(HOUR * hours));

@@ -1,5 +1,5 @@
-//! The effect of failures: those of the model lower its score, those of the provider lower its availability, and those
-//! of the harness have no effect.
+//! The effect of failures: model failures lower the score, provider failures lower the availability, and harness failures have no
+//! effect.
 
 use std::sync::Arc;
 

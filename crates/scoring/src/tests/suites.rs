@@ -1,4 +1,4 @@
-//! Suites other than the default ones: what they feed, which results are missing if they are missing, and how a table
+//! Suites other than the default ones: what they feed, which results are absent without them, and how a table
 //! is replaced.
 
 use std::sync::Arc;

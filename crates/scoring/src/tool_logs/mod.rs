@@ -1,7 +1,7 @@
 //! Logs of evaluation tools as benchmark runs: Inspect AI, lm-evaluation-harness, and records of any other tool.
 //!
 //! A log is read into an [`evaluation::Evaluation`], which [`convert`] converts to runs according to the operator's
-//! mapping. The runs are validated like those of other imports. Logs are untrusted, so the size of the file limits
+//! mapping. The runs are validated like other imported runs. Logs are untrusted, so the size of the file limits
 //! memory and decompression. Nothing is guessed. An evaluation that the mapping does not describe completely is
 //! reported.
 

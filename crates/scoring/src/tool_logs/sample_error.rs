@@ -74,7 +74,7 @@ const KINDS: [(RunFailure, &[&str]); 4] = [
     ),
 ];
 
-/// Parts of the frames of downloads that a provider's client makes for its own use, such as those of a tokenizer.
+/// Parts of stack frames of downloads that a provider's client makes for its own use, such as a tokenizer download.
 const DOWNLOADS: [&str; 3] = ["tokeniz", "tiktoken", "file_download"];
 
 impl LoggedException {

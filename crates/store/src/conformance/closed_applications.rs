@@ -110,7 +110,7 @@ pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &Stor
     open_day(store, NOON.day()).await;
     assert_eq!(delete_outdated(store).await, 0);
     assert_used_today(store, owner, 1).await;
-    // The deleted records are the application, and the link and the session of the owner.
+    // The deleted records are the application and the owner's link and session.
     open_day(store, NEXT_NOON.day()).await;
     assert_eq!(delete_outdated(store).await, 3);
     created_at(store, NOON, owner, 1)

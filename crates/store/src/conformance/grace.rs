@@ -49,7 +49,7 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
     for (claim, granted, reason) in [
         (claim(1), share(0), "the first one"),
         (claim(1), share(0), "a repeated claim"),
-        (more, share(1), "the first holder has fixed the number"),
+        (more, share(1), "the first claim sets the number of shares"),
         (claim(3), None, "both are held"),
         (tomorrow, share(0), "each day has separate shares"),
         (next, share(0), "the next process continues"),

@@ -151,7 +151,7 @@ pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_
     assert_eq!(
         claimed(store, at, 1).await,
         one("second", 1),
-        "it has been due for longer"
+        "this email has been due for longer"
     );
     assert_eq!(claimed(store, at, 1).await, one("first", 2));
 }

@@ -141,6 +141,6 @@ pub(crate) async fn of_concurrent_new_keys_one_meets_the_conditions(store: &Stor
     assert_eq!(
         add(allowed(3, 2, 3), NOON.plus(day)).await,
         None,
-        "two have expired, and all are a day old"
+        "two keys have expired, and all are a day old"
     );
 }

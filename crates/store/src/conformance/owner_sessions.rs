@@ -244,7 +244,7 @@ pub(crate) async fn a_mailbox_gets_no_more_links_than_its_allowance(store: &Stor
     assert_eq!(
         at_once.into_iter().filter(|is_sent| *is_sent).count(),
         3,
-        "of another mailbox at the same time"
+        "concurrent requests for another mailbox"
     );
     assert!(send(store, "other", "bob@example.org").await);
     let allowance = LinkAllowance {

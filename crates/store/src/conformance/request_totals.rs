@@ -152,7 +152,7 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
     assert_eq!(
         list(store, one, before(2), before(2)).await.sum().ok,
         16,
-        "it is open for two more days"
+        "a day is open for two days after its end"
     );
 }
 

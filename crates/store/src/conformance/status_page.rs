@@ -100,7 +100,7 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &Store)
     assert_eq!(
         history.first_minute,
         Some(today - DAY_MINUTES - 1),
-        "the first of all, not of these"
+        "the first minute of all, not of this range"
     );
     let expected = [(before(1), 1), (NOON.day(), 0)];
     let expected = expected.map(|(day, fresh)| StatusDay {
@@ -126,7 +126,7 @@ pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store
     assert_eq!(
         days(store, 0, MINUTE).await,
         [(2, 2), (1, 1), (1, 1)],
-        "all are kept by that day"
+        "no minute is outdated on that day"
     );
     open_day(store, NOON.day()).await;
     delete_outdated(store).await;

@@ -134,7 +134,7 @@ pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_a
     store: &Store,
 ) {
     let id = created(store).await;
-    // The node knows nothing of its first lease, and spent four units of the second one.
+    // The node got no reply to its first lease, and spent four units of the second one.
     for (number, spent) in [(8, 0), (9, 4)] {
         leased(store, asks(id, number, 9, 100)).await;
         let last = asks(id, number, 0, 100).report(
@@ -249,7 +249,7 @@ pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
     assert_eq!(
         ask(one, 21, 2).await,
         (0, Some(3)),
-        "a closed one leaves its units"
+        "units of a closed application still count"
     );
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn open_steps(
     Ok((writer, reader))
 }
 
-/// Creates the store file unless it exists. Fails if it existed before.
+/// Creates the store file unless it exists. Fails if the file is empty, or if it is missing but existed before.
 fn make(path: &Path, steps: &[&str]) -> Done<()> {
     match if_found(fs::metadata(path))? {
         Some(found) if found.len() == 0 => return Err(Fault::Record("it is empty".into())),

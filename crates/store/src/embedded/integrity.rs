@@ -74,8 +74,8 @@ fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// The check before the store is used. A small file is checked completely. In a large file, only those tables are
-/// checked in which a missing row would refuse a caller or grant units twice. The rest is mostly the audit trail and
+/// The check before the store is used. A small file is checked completely. In a large file, only the tables are checked in which
+/// a missing row would make the gateway refuse a caller or grant units twice. The rest is mostly the audit trail and
 /// requests. Every backup is checked completely, and reading a broken page fails.
 pub(crate) fn at_start(connection: &Connection) -> Done<()> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;

@@ -166,7 +166,7 @@ pub(super) fn in_groups(
                 empty_log(connection);
             }
         } else {
-            // Commands that arrived during a wait for the disk or a lock would only wait for the same thing again.
+            // Commands that arrived in the meantime fail too. They would only wait for the same disk or lock again.
             while group.len() < MAX_GROUP
                 && let Ok(job) = queue.try_recv()
             {
@@ -179,7 +179,7 @@ pub(super) fn in_groups(
             job.answer(lost.as_deref());
         }
     }
-    // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store now.
+    // Closing would checkpoint the log into the file and remove the log by name. The file with that name may belong to another store now.
     if file.missing_or_replaced().is_some() {
         drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
     }

@@ -34,7 +34,7 @@ const APPLICATION_ID: i32 = 0x5347_4c4f;
 const FORMAT: i32 = 1;
 /// Lock timeout. Commands hold the lock only briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The offset of the modification time into the past, and the tolerance when it is compared, in seconds.
+/// How far the modification time is set back, and the tolerance when it is compared, in seconds.
 const SET_BACK: i64 = 3_600;
 const TOLERANCE: i64 = 5;
 /// File with the boot id of the machine.
@@ -102,7 +102,7 @@ impl LocalFile {
         };
         local.is_original = kept.is_ok();
         if let Err(error) = kept {
-            tracing::error!(%error, "cannot write local.db; shares of grace are not continued");
+            tracing::error!(%error, "cannot write local.db; grace shares are not continued");
         }
         Ok(local)
     }
@@ -285,7 +285,7 @@ impl LocalChange<'_> {
             .map(drop)
     }
 
-    /// Removes all promises of a kind from the file.
+    /// Removes all rows of a kind from the table `promises`.
     pub(crate) fn clear(&self, kind: &str) -> rusqlite::Result<()> {
         self.0
             .prepare_cached("DELETE FROM promises WHERE kind = ?1")?

@@ -32,7 +32,7 @@ const GRANTS: &str = "
 INSERT INTO ledger_days SELECT * FROM old.ledger_days WHERE granted BETWEEN 0 AND 4294967295
 ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
 
-/// Transfers revocations. A key that is revoked in both stores keeps its time.
+/// Transfers revocations. A key that is revoked in both stores keeps its revocation time.
 const REVOKED: &str = "
 UPDATE keys AS n SET revoked_at = o.revoked_at FROM old.keys o
 WHERE o.digest = n.digest AND n.revoked_at IS NULL AND o.revoked_at IS NOT NULL";
@@ -74,10 +74,10 @@ DELETE FROM request_days;
 INSERT INTO request_days SELECT * FROM totals;
 DROP TABLE totals";
 
-/// Transfers accounts and tiers of earlier days.
+/// Transfers the accounts and tiers that applied on earlier days.
 const USAGE_TERMS: &str = "INSERT OR REPLACE INTO usage_terms SELECT * FROM old.usage_terms";
 
-/// A minute counts as ready, or its data as fresh, if either store says so.
+/// A minute counts as ready, or its data as fresh, if it does in either store.
 const MINUTES: &str = "
 INSERT INTO status_minutes SELECT * FROM old.status_minutes WHERE true
 ON CONFLICT DO UPDATE SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)";

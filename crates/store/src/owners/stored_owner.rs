@@ -227,8 +227,8 @@ pub enum OwnerChangeKind {
     /// Deletes the account and its sessions, webhooks, links and queued mail. Refused while the account has
     /// applications.
     Delete {
-        /// Whether the owner requests the deletion. A suspended owner must not, because a new account would end the
-        /// suspension.
+        /// Whether the owner requests the deletion. If so, it is refused for a suspended owner, because a new account would end
+        /// the suspension.
         in_own_name: bool,
     },
 }

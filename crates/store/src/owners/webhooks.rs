@@ -1,7 +1,7 @@
 //! Webhooks of owners: URLs that receive the notices that the owner selected, as signed messages.
 //!
 //! A message is queued together with the email of its notice, as an email of kind `webhook` whose recipient is the id
-//! of the webhook. Its message id is that of the notice, with the webhook in place of the domain. The subject of a
+//! of the webhook. Its message id is the notice's message id, with the webhook in place of the domain. The subject of a
 //! challenge is its token. Secrets are stored in plain text, because they are needed for signing.
 
 use std::time::Duration;

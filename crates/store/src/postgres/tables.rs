@@ -32,7 +32,7 @@ pub(crate) const RESTORED: &str = "the database was restored from a backup, and 
 pub(crate) struct SchemaFormat {
     /// Number of applied steps.
     pub(crate) applied: i32,
-    /// The minimum number of steps that a program must know to use the tables.
+    /// The minimum number of schema steps that a program must include to use the tables.
     pub(crate) compatible_from: i32,
 }
 

@@ -76,8 +76,8 @@ pub(super) async fn detach(
     Ok(format!("owner {}", owner.id))
 }
 
-/// Counts units of an application in the windows of its new owner: those of the days of which gateways may return units. A
-/// return takes them out of the windows, even if the application had another owner at the time of the grant.
+/// Counts an application's units in the windows of its new owner, for the days whose units gateways may still return. A return
+/// takes units out of these windows, even if the application had another owner at the time of the grant.
 async fn count_units(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
     let Some(today) = tables.today().await? else {
         return Ok(());

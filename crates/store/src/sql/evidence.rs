@@ -86,7 +86,7 @@ async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> D
     Ok(!days.is_empty())
 }
 
-/// Adds hours to a day, compacts it if it is over, and returns the number of unreadable records of days.
+/// Adds hours to a day, compacts the day if it has ended, and returns the number of unreadable records of days.
 async fn merge_day(
     tables: Tables<'_>,
     day: u32,

@@ -194,7 +194,7 @@ fn written(day: Day) -> Done<String> {
     if Day::parse(&text) == Some(day) {
         return Ok(text);
     }
-    let reason = format!("day {} lies beyond the calendar", day.number());
+    let reason = format!("day {} is outside the supported range", day.number());
     Err(StoreError::Unavailable {
         doing: "exchange ledger reports",
         reason,

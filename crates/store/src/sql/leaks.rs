@@ -1,5 +1,5 @@
-//! Keys that were found in public. The audit trail records which places of a key are known. It is kept, and other
-//! changes are locked out, so if a place is reported several times, only one report changes the key.
+//! Keys that were found in public. The audit trail records which places of a key are known. The trail is kept, and other changes
+//! are locked out, so if a place is reported several times, only one report changes the key.
 
 use super::owners;
 use super::store::Access::Read;

@@ -58,7 +58,7 @@ pub(super) async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) 
     Ok(audit_detail::limits_set(own, None))
 }
 
-/// Forgets the limits that were due to return.
+/// Deletes the limits that were due to return.
 pub(super) async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }

@@ -17,7 +17,7 @@ DELETE FROM {schema}.{table} WHERE ({key}) IN (
 const OLD_MINUTE: &str =
     "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
 
-/// Number of ledger days, including today, that are kept for inspection and for the sums of months.
+/// Number of ledger days, including today, that are kept for inspection and for monthly sums.
 const LEDGER_DAYS_KEPT: u32 = 35;
 /// Minimum number of days for which requests with an idempotency key are kept. Payment providers repeat messages for
 /// three days.

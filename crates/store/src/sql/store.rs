@@ -56,8 +56,8 @@ impl Store {
     /// Opens the store file in this directory. If the directory or the file is missing, creates it, accessible to its
     /// owner only.
     ///
-    /// Checks the file first: this takes time in proportion to its size, except that only the tables of keys and grants
-    /// of a large file are checked. Then migrates an older format, after a backup. Blocks until that is done. A
+    /// Checks the file first: a small file completely, a large file only in its tables of keys and grants. Then backs up and
+    /// migrates a file in an older format. Blocks until that is done. A
     /// rejected file is left unchanged.
     pub fn open(directory: &Path) -> StoreResult<Self> {
         let engine = FileEngine::open(directory)?;

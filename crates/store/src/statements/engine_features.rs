@@ -43,7 +43,7 @@ pub(crate) struct EngineFeatures {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerHistory {
-    /// The cluster and its timeline. The timeline grows with each failover.
+    /// The cluster and its timeline. The timeline number increases with each failover.
     Disclosed { system: String, timeline: u32 },
     /// The server does not disclose them, for this reason. A former primary is not recognized.
     Hidden(String),

@@ -3,7 +3,7 @@
 //!
 //! A released step is never changed, because tables in that format exist. A step only adds to the tables, because the
 //! previous release must be able to run and restart on them. A step that breaks this raises `compatible_from` in
-//! `site`, and releases that know fewer steps refuse to start.
+//! `site`, and releases with fewer steps refuse to start.
 //!
 //! The comments after columns and tables are for operators: a database stores them as comments, and a file in the text
 //! of its statements. Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the
@@ -20,8 +20,8 @@ pub(crate) const FORMAT: usize = STEPS.len();
 /// Separates the tables of both engines from those that only a database has.
 pub(crate) const ONLY_DATABASE: &str = "-- Only in a database:";
 
-/// Ledger records do not reference applications: an application that is missing in a backup may be restored later, and
-/// its grants of today must remain. Links and sessions are stored as digests of their tokens. `closed_applications`
+/// Ledger records do not reference applications: an application that is missing from a backup may be restored later, and its
+/// grants for today must be kept. Links and sessions are stored as digests of their tokens. `closed_applications`
 /// contains no addresses, because the owner may have deleted the account. `notices` makes sure that an email is queued
 /// only once, even though its record in the queue is deleted after it was sent. Keys of evidence are deleted after two
 /// days.

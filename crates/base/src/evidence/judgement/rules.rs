@@ -67,7 +67,7 @@ words! {
     pub enum FigureKind: name {
         /// The smallest share in the [`hours`](SuspectRules::hours) with the largest shares.
         HourShare = "share of the models that it requested in each of several hours",
-        /// The share in all requests of the day.
+        /// The share over all requests of the day.
         DayShare = "share of the models that it requested in a day",
         /// The value is 1 or less for most clients.
         Economy = "number of random requests needed to reach as many models, as a multiple of its requests,",

@@ -250,8 +250,7 @@ fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
     assert_no_suspicion(&each_five_minutes);
 }
 
-/// Hourly requests for one of four parts of the catalogue. The documents of a part differ in size from those of the
-/// other parts.
+/// Hourly requests for one of four parts of the catalogue. The size of the documents differs from part to part.
 fn part(number: u16, size: u16) -> Vec<Traffic> {
     let models = number * size..(number + 1) * size;
     let bytes = 3_000 + 100 * u32::from(number);

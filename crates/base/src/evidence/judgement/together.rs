@@ -9,7 +9,7 @@ use super::rules::SuspectRules;
 use crate::evidence::day::DayEvidence;
 use crate::keys::OwnerId;
 
-/// Numbers of requests and of models that differ by at most this share of the larger number count as equal.
+/// Request counts or model counts that differ by at most this share of the larger count are treated as equal.
 const TOLERANCE: f64 = 0.2;
 /// If the mean sizes of their documents differ by at least this share, two applications are assumed to receive
 /// different documents.

@@ -1,7 +1,7 @@
 //! An exhaustive model of leases and the settlement of days: all orders of the steps of two gateways and their ledger, over a
 //! month of two days and the day after it. Longer random schedules with failovers are in `ledger_schedules`.
 //!
-//! A step applies the functions of `limits`. Each guard has a wrong rule without it, which a property must reject.
+//! A step applies the functions of `limits`. For each safeguard, an incorrect set of rules omits it, and must break a property.
 
 mod search;
 
@@ -12,7 +12,7 @@ use super::lease::DayBalance;
 use super::settlement::{ConfirmedTotals, EndedDay};
 
 const NODES: usize = 2;
-/// The first two are a month. On the last one nothing is leased.
+/// The first two days form the month. On the last day, nothing is leased.
 const DAYS: usize = 3;
 const LAST: usize = DAYS - 1;
 
@@ -33,9 +33,9 @@ enum SettlementRules {
     Reclaims,
     /// Grants need not fit into the month.
     DayDecides,
-    /// Returns do not leave the month.
+    /// Returns are not subtracted from the month.
     KeepsReturned,
-    /// A process continues the number of the one that crashed.
+    /// A new process reuses the number of the process that crashed.
     ReusesNumber,
     /// The ledger ignores reports about yesterday.
     ClosesYesterday,
@@ -65,7 +65,7 @@ struct ModelNode {
 struct ModelFleet {
     today: usize,
     nodes: [ModelNode; NODES],
-    /// Totals of a process by day; processes that crashed have the last numbers.
+    /// Totals of each process by day. The process that starts after a crash has the last number.
     rows: [[NodeTotals; DAYS]; NODES + 1],
     spent: [[u32; DAYS]; NODES + 1],
     days: [u64; DAYS],
@@ -80,7 +80,7 @@ struct ModelFleet {
 enum SettlementStep {
     Lease(usize),
     LeaseAhead(usize),
-    /// The ledger applies the report of the call, once more if it was applied.
+    /// The ledger applies the report of the call, even if it was already applied.
     Deliver(usize),
     Reply(usize),
     Lose(usize),
@@ -130,7 +130,7 @@ impl ModelNode {
         self.call = Some(NodeCall { day, report, reply });
     }
 
-    /// Whether nothing about past days is to be done, as far as the node knows.
+    /// Whether the node has nothing left to do for past days.
     fn is_settled(&self, today: usize) -> bool {
         let is_past = |day: Day| number(day) < today;
         let call = self.call.map(|call| call.day);
@@ -339,13 +339,13 @@ impl ModelFleet {
         self.nodes.iter().all(|node| node.id < NODES)
     }
 
-    /// Whether the month was spent although a reply was lost before midnight.
+    /// Whether the whole month was spent although a reply was lost before midnight.
     fn is_whole(&self, quota: u32) -> bool {
         let is_over = self.today == LAST && self.has_first_nodes();
         is_over && self.is_uncertain && self.spent_on(0..LAST) == quota
     }
 
-    /// Units of a day that a process may hold once the day is settled there. `None` before.
+    /// Units of a day that a process may hold once it has settled the day; `None` until then.
     fn due(&self, id: usize, on: usize) -> Option<u32> {
         let node = self.nodes.iter().find(|node| node.id == id)?;
         let is_over = on < number(node.balance.day()) && node.is_settled(self.today);
@@ -368,7 +368,7 @@ impl ModelFleet {
             .all(|(spent, row)| row.held() == spent)
     }
 
-    /// Units that the process that crashed cost a day, at most.
+    /// The maximum number of units of a day that were lost in the crash.
     fn lost(&self) -> u32 {
         let is_gone = |id: &usize| self.nodes.iter().all(|node| node.id != *id);
         let of = |id: usize| {

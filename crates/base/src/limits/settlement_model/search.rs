@@ -1,14 +1,14 @@
 //! The search of all states, and the properties that every state must have.
 
-#![expect(clippy::print_stdout, reason = "the figures of the dated page")]
+#![expect(clippy::print_stdout, reason = "prints the figures for the dated page")]
 
 use std::collections::{HashSet, VecDeque};
 
 use super::{DAYS, LAST, ModelFleet, NODES, SettlementModel, SettlementRules, SettlementStep};
 
 const NEVER_OVER: &str = "no quota is exceeded";
-const COUNTED: &str = "a window counts the units that nodes hold of its days";
-const SETTLED: &str = "of a settled day nodes hold the units that were spent";
+const COUNTED: &str = "a window counts the units held for its days";
+const SETTLED: &str = "nodes hold exactly the spent units of a settled day";
 const BOUNDED: &str = "a crash costs at most one lease and one request in each day";
 const WHOLE: &str = "a whole month can be spent although a reply was lost before midnight";
 
@@ -26,14 +26,14 @@ const PROPERTIES: [(&str, Holds); 4] = [
     (BOUNDED, |_, fleet| fleet.lost() <= 2),
 ];
 
-/// The result of a search in the order of the number of steps.
+/// The result of a breadth-first search.
 #[derive(Default)]
 struct Explored {
     states: usize,
     /// Steps to the last state.
     depth: usize,
     broken: Option<&'static str>,
-    /// Whether a state shows that [`WHOLE`].
+    /// Whether a state has the property [`WHOLE`].
     is_whole: bool,
 }
 
@@ -67,7 +67,7 @@ impl SettlementModel {
         (next.faults <= self.faults).then_some(next)
     }
 
-    /// Visits all states until one breaks a property, or `only` this one.
+    /// Visits all states until one breaks a property. If `only` is given, only this property is checked.
     fn explore(&self, only: Option<&str>) -> Explored {
         let mut first = ModelFleet::default();
         for (id, node) in first.nodes.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request updates about ten counters. If threads shared the numbers, then with only two threads this would cost more
-//! than the rest of the work for a cache hit. Rendering is in `registry`.
+//! A request updates about ten counters. If only two threads shared the numbers, counting would cost more than the rest of the
+//! work for a cache hit. Rendering is in `registry`.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

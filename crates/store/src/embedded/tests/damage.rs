@@ -57,8 +57,7 @@ fn filled() -> FilledStore {
     }
 }
 
-/// The result of a start with this file content: an error, or the applications that were read and the number that was
-/// skipped.
+/// The result of a start with this file content: an error, or the applications that were read and the number of skipped records.
 fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
     for ending in ["-wal", "-shm"] {
         drop(fs::remove_file(
@@ -158,10 +157,10 @@ fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
             bytes[page * PAGE + place] ^= mask;
             match opened(filled.directory.path(), &bytes) {
                 Ok((read, skipped)) => {
-                    // A changed digit of an id results in another id, so the number is unchanged.
+                    // A changed digit of an id results in another id, so the number of records is unchanged.
                     assert!(
                         read.len() + skipped >= 300,
-                        "{page} {place}: {} read, {skipped} named",
+                        "{page} {place}: {} read, {skipped} skipped",
                         read.len()
                     );
                 }
@@ -421,7 +420,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     let refused = store.change(changing(id, addition)).await;
     assert!(
         matches!(refused, Err(StoreError::Damaged { .. })),
-        "a key that would not work was made"
+        "a key that would not work was added"
     );
     make(&store, id, limits_set(OwnLimits::NONE, None)).await;
     let words = ChangeKind::Describe {
@@ -447,5 +446,9 @@ async fn own_limits_that_cannot_be_read_keep_no_notice_from_others() {
     );
     edit(&directory, &spoilt);
     let due = notices::quotas(&store, MailKind::Quota80, &[]).await;
-    assert_eq!(due, [(80, 100); 2], "the first has the quota of its tier");
+    assert_eq!(
+        due,
+        [(80, 100); 2],
+        "the first application has the quota of its tier"
+    );
 }

@@ -34,7 +34,7 @@ async fn unreadable_records_are_deleted_and_what_is_recorded_later_is_merged() {
     edit(&directory, "UPDATE evidence_hours SET record = x'02'");
     assert!(store.merge_evidence(hours + 1, 1, 9).await.unwrap());
     assert!(!store.merge_evidence(hours + 1, 1, 9).await.unwrap());
-    assert_eq!(days().await, 0, "nothing is known of the day");
+    assert_eq!(days().await, 0, "the day has no evidence");
     record(1).await;
     assert!(store.merge_evidence(hours + 2, 1, 9).await.unwrap());
     assert_eq!(days().await, 1);

@@ -186,7 +186,7 @@ async fn drop_completes_queued_commands() {
     drop(store);
     assert!(
         !directory.path().join("scoregate.db-wal").exists(),
-        "a clean end leaves no log"
+        "a clean shutdown leaves no log"
     );
     assert_eq!(found(&opened(&directory), id).await.granted, 100);
 }
@@ -419,7 +419,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
         matches!(refused, StoreError::Unavailable { .. }),
         "{refused}"
     );
-    // Run together with other commands: all get an error, and none is half done.
+    // Concurrent commands share transactions. A command that returns an error has no effect.
     let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
     assert!(crowd.iter().any(Result::is_err));
     let crowd = crowd.into_iter().flatten();

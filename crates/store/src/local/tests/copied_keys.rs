@@ -1,4 +1,4 @@
-//! The copy of the keys is read back as changed, either completely or in its previous state, and never with a damaged
+//! After a change, the copy of the keys is read back in its new or its previous state, never in between, and never with a damaged
 //! application.
 
 use std::fs;
@@ -46,7 +46,7 @@ fn open(directory: &TempDir) -> LocalFile {
     LocalFile::open(directory.path()).unwrap()
 }
 
-/// The applications of the copy, and its reading.
+/// The applications of the copy, and the point up to which it is complete.
 fn read(file: &LocalFile) -> io::Result<(Vec<StoredApplication>, Option<CopiedReading>)> {
     file.check_copy()?;
     let mut all = Vec::new();
@@ -67,7 +67,7 @@ fn written(file: &LocalFile) -> Vec<StoredApplication> {
         read(file).unwrap(),
         (vec![first, second.clone()], Some(reading(5)))
     );
-    // A revoked key is read back without other times.
+    // A revoked key is read back without its other times.
     let revoked = Some(Wall::default());
     let keys = [("one", revoked, revoked), ("two", Some(NOON), None)];
     let changed = application(1, &keys);

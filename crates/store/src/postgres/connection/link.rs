@@ -1,7 +1,7 @@
 //! The link to the database: a connection that is opened on demand and replaced after a failure.
 //!
-//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would then
-//! report success without it. Instead, the connection is closed, and the outcome of the statement is unknown.
+//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would then report
+//! success without the standby. Instead, the connection is closed, and the outcome of the statement is unknown.
 
 use std::sync::Arc;
 

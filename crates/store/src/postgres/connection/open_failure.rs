@@ -3,7 +3,7 @@
 use crate::StoreError;
 use crate::postgres::connection::hosts::ConnectionFault;
 
-/// The maximum number of connections of a gateway: for keys, for leases, for accounts of people, for notifications, two
+/// The maximum number of connections of a gateway: for keys, for leases, for owners and mail, for notifications, two
 /// for shared documents, and one while it reads all keys.
 pub const CONNECTIONS_PER_GATEWAY: u32 = 7;
 

@@ -1,9 +1,9 @@
 //! The state of each database that was ever used from a data directory. It shows whether a database is older than one
 //! used before.
 //!
-//! A cluster's timeline grows with every promotion of a standby. A server on a lower timeline was the primary before a
-//! failover and lacks later writes. Each data set has the time of its last restore and of the last report of a gateway.
-//! A database that lacks the report was restored from a backup.
+//! A cluster's timeline number increases with every promotion of a standby. A server on a lower timeline was the primary before a
+//! failover and lacks later writes. Each data set has the times of its last restore and its last gateway report. A database that
+//! lacks that report was restored from a backup.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) struct SeenState {
     data_sets: BTreeMap<String, RestoreMarks>,
 }
 
-/// Times of a data set, in milliseconds. They only grow, unless commits are lost.
+/// Times of a data set, in milliseconds. They only increase, unless commits are lost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct RestoreMarks {
     /// Time of the last `store restore`.
@@ -103,7 +103,7 @@ impl SeenTimelines {
         let mut state = self.state.lock();
         let before = state.clone();
         if state.is_older_than(server) {
-            // These are the timelines of servers that were replaced.
+            // The stored timelines belong to servers that were replaced.
             state.timelines.clear();
         }
         if let ServerHistory::Disclosed { system, timeline } = server.history {

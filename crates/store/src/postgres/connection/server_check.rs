@@ -23,7 +23,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
-/// Marks the tables as restored, for gateways that do not know about the missing commits.
+/// Marks the tables as restored, for gateways that have not seen the missing commits.
 const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
 
 /// Removes the known timelines. This is for operators.
@@ -69,7 +69,7 @@ impl ServerCheck {
     }
 
     async fn judge(&self, client: SchemaClient<'_>) -> Result<bool, HostFault> {
-        // Read before the server is queried, because a report that is committed in the meantime raises the state.
+        // Read before the server is queried, because a report that is committed in the meantime advances the state.
         let known = self.seen.state();
         let [site, own] = [SITE, IS_OWN].map(|text| client.statement(text));
         // Polled together, so that all queries are sent before the first answer arrives.

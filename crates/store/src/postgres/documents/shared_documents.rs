@@ -1,10 +1,10 @@
 //! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents of
 //! documents. `store::shared_documents` explains the statements.
 //!
-//! A caller may never learn the outcome of a statement, and an abandoned statement may still be executed later. So each
+//! A caller may never receive the outcome of a statement, and an abandoned statement may still be executed later. So each
 //! statement is harmless at any later time:
 //!
-//! - A claim that no caller knows of is held until its deadline.
+//! - A claim whose caller got no reply is held until its deadline.
 //! - A publication under the newest claim is correct whenever it arrives. Under an older claim it changes nothing. A
 //!   publication that arrives after the claim ended raises the number, so that no claim is based on the previous
 //!   document.
@@ -303,7 +303,7 @@ impl PostgresDocuments {
         link.run(doing, work).await
     }
 
-    /// The server's clock in a reply, given when the request was sent.
+    /// The server's clock in a reply to a request that was sent at `sent`.
     fn engine_clock(&self, row: &SqlRow<'_>, sent: Mono) -> RowResult<EngineClock> {
         Ok(EngineClock {
             at: instant(row, "at")?,
@@ -364,7 +364,7 @@ fn no_row(doing: &'static str) -> StoreError {
     StoreError::Unavailable { doing, reason }
 }
 
-/// Rounded down, so that a confirmation never appears later than it was.
+/// Rounded down, so that a confirmation never appears to be later than it was.
 fn micros(at: Wall) -> i64 {
     length(at.since(Wall::default()))
 }

@@ -140,7 +140,7 @@ impl LedgerWorker {
         Ok(reply)
     }
 
-    /// The next exchanges of one node and day, of which no two need the same row.
+    /// The next exchanges of one node and day, no two of which need the same row.
     async fn next_group(&mut self) -> Option<Vec<QueuedExchange>> {
         if self.waiting.is_empty() {
             self.waiting.push_back(self.queue.recv().await?);

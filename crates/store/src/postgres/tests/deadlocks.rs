@@ -21,7 +21,7 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
     let application = created(&store).await;
     assert_eq!(granted(&store, asks(application, 10)).await, (10, 10));
 
-    // An upgrade changes the tables in a different order than exchanges lock them.
+    // An upgrade and an exchange lock the tables in different orders.
     let upgrade = store
         .engine()
         .connection

@@ -8,7 +8,7 @@ use super::documents::{
 use super::*;
 use crate::AgreedRefresh;
 
-/// An event makes the gateways on a server lose the contents but not the states and the refresh. Then one gateway
+/// After `event`, the contents of the documents on the server are lost, but their states and the refresh are kept. Then a gateway
 /// publishes again.
 async fn lose_contents(
     server: &mut PostgresServer,
@@ -88,7 +88,7 @@ async fn numbers_grow_also_after_outdated_documents_were_deleted() {
     let after = state(&one).await.number + 1_000_000_000;
     assert!(
         claimed(&one, after).await.unwrap() > after,
-        "after a failover the database knows older numbers"
+        "after a failover the database may have older numbers"
     );
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn open_by_clock(config: &DatabaseConfig) -> Store {
         .unwrap()
 }
 
-/// The error with which a store cannot be opened.
+/// The error of a failed attempt to open a store.
 pub(super) async fn refusal(config: &DatabaseConfig) -> String {
     let opened = Store::open_with(config.clone(), Clock::system(), false).await;
     opened.err().unwrap().to_string()
