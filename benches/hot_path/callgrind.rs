@@ -4,12 +4,16 @@
 //! Everything in the process counts: the codec, the runtime, the gateway; not the kernel. Code with special CPU
 //! instructions (SHA-256) is counted as callgrind emulates it.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::process::Command;
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+    process::Command,
+};
 
-use super::installation::Installation;
-use super::program::{Kind, RunningProgram, program};
+use super::{
+    installation::Installation,
+    program::{Kind, RunningProgram, program},
+};
 
 /// Warm-up responses: afterwards everything that is created once exists, and the leases of the key have their usual size.
 const BEFORE: usize = 1_000;

@@ -1,9 +1,7 @@
 //! An installation of a program: settings with free loopback ports, data, and two keys: one without effective limits, and
 //! one whose minute is used up after one request.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::process::Command;
+use std::{fmt::Write as _, path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 

@@ -19,9 +19,7 @@ mod callgrind;
 mod installation;
 mod program;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::ExitCode;
+use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
 use callgrind::Cost;
 use program::{KINDS, Kind, is_guarded};

@@ -4,15 +4,16 @@
 //! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench measure -- costs` is
 //! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
 
-use std::fs::read_to_string;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::{
+    fs::read_to_string,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+};
 
 use tempfile::TempDir;
 
-use super::gateway_process::GatewayProcess;
-use super::generator::HttpResponse;
+use super::{gateway_process::GatewayProcess, generator::HttpResponse};
 
 /// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;

@@ -4,14 +4,15 @@
 //! `cargo bench --bench measure -- coverage` is small; `SCOREGATE_FULL=1` uses 50 snapshots of 20 models per line. The figures
 //! are the same on every machine.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
-use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ModelId, Period, Query, Route},
+};
 use scoregate_scoring::{
     METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial,
+    lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal},
 };
 use serde_json::Value;
 

@@ -3,10 +3,12 @@
 //! `cargo bench --bench measure -- detection` is small; `SCOREGATE_FULL=1` uses 1,000 series per line. The figures are the same
 //! on every machine.
 
-use scoregate_scoring::METHOD_VERSION;
-use scoregate_scoring::lab::detection::{
-    Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS,
-    evaluate,
+use scoregate_scoring::{
+    METHOD_VERSION,
+    lab::detection::{
+        Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS,
+        evaluate,
+    },
 };
 
 const QUIET: [(&str, NoiseKind, f64); 14] = [

@@ -1,10 +1,12 @@
 //! The real program as a process, with a key without effective limits.
 
-use std::fs::{read_dir, read_to_string};
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::{
+    fs::{read_dir, read_to_string},
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 /// Settings of all benches, before and after their own.

@@ -3,9 +3,11 @@
 //! Each connection has a thread, which sleeps until its next request is due. A latency counts from that time, so a stalled
 //! server is charged for all requests that were due meanwhile.
 
-use std::io::{Error, ErrorKind, Read, Result};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::{
+    io::{Error, ErrorKind, Read, Result},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use hdrhistogram::Histogram;
 

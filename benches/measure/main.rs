@@ -29,8 +29,10 @@ mod site_attack;
 mod suspects;
 mod tls_attack;
 
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::{
+    process::{Command, ExitCode},
+    time::Instant,
+};
 
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);

@@ -4,14 +4,16 @@
 //! of the period:
 //! for the bounds with Bonferroni's correction for all pairs, for neighbours at 5 %.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
-use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ModelId, Period, Query, Route},
+};
 use scoregate_scoring::{
-    METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial, t_quantile,
+    METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial,
+    lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal},
+    t_quantile,
 };
 use serde_json::Value;
 

@@ -4,18 +4,24 @@
 //! `cargo bench --bench measure -- scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program,
 //! refreshes 150 and 2,000 models over 35 days, and opens a year of 150. Detection delays are measured in `detection`.
 
-use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use scoregate::backend::{self, BackendServer};
-use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::routes::{DocumentKey, Route};
+use scoregate_base::{
+    clock::{Clock, ManualClock, Wall},
+    routes::{DocumentKey, Route},
+};
 use scoregate_scoring::{Archive, RunSource, Scoring, simulated_records};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

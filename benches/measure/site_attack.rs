@@ -6,16 +6,20 @@
 //! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench measure
 //! -- site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
 
-use super::gateway_process::GatewayProcess;
-use super::generator::{HttpResponse, Latencies};
+use super::{
+    gateway_process::GatewayProcess,
+    generator::{HttpResponse, Latencies},
+};
 
 /// Hits: connections, and requests per second on each.
 const HIT_CONNECTIONS: u64 = 16;

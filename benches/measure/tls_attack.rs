@@ -4,24 +4,31 @@
 //! Where there are two processors and `taskset`, the gateway has one, and clients and attackers have the other.
 //! `cargo bench --bench measure -- tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
-use std::collections::VecDeque;
-use std::io::Write as _;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    io::Write as _,
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
-use super::gateway_process::GatewayProcess;
-use super::generator::{HttpResponse, Latencies, every};
+use super::{
+    gateway_process::GatewayProcess,
+    generator::{HttpResponse, Latencies, every},
+};
 
 const RSA_KEY: &str = include_str!("rsa_2048.pem");
 /// Open connections, and the time between two hits on each.

@@ -1,9 +1,11 @@
 //! Responses on the wire: the end of the head, the length, the fields; and a single request and its response. Many
 //! requests are sent in `client`.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
 
 /// Timeout of a single request on loopback.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,13 +1,14 @@
 //! The backends of the contestants: one response each. Requested once per contestant, so speed does not matter.
 
-use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::{
+    io::{BufRead as _, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::answer::Answer;
-use crate::job::model;
+use crate::{answer::Answer, job::model};
 
 /// Bytes of data for a gateway body of 5.7 KB, and for one of 3.1 KB.
 pub(crate) const DATA: usize = 5_390;

@@ -3,18 +3,24 @@
 //! are due by the clock, and latencies count from that time. Responses are checked by status and length;
 //! `contestants` checks one completely.
 
-use std::collections::VecDeque;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    io::{ErrorKind, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::{
+    buffer::spare_capacity,
+    event::{Timespec, epoll},
+};
 
-use crate::answer::Extent;
-use crate::job::Job;
-use crate::transport::{Transport, frames, on_stream};
+use crate::{
+    answer::Extent,
+    job::Job,
+    transport::{Transport, frames, on_stream},
+};
 
 /// Number of connections.
 pub(crate) const CONNECTIONS: usize = 64;

@@ -1,17 +1,21 @@
 //! The contestants besides the gateway: how each is found, started and checked, and what it cannot do.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use tempfile::TempDir;
 
-use crate::answer::{Answer, ask};
-use crate::floor::{ACCESSES, BARE, BARE_HTTP2, BARE_OF_TWO, BARE_TLS, LISTENS, RAW, SKETCH};
-use crate::job::{DAY, Keys, MINUTE};
-use crate::machine::{Cores, installed};
-use crate::process::{Process, address_after, free_port};
-use crate::transport::ServerCertificate;
+use crate::{
+    answer::{Answer, ask},
+    floor::{ACCESSES, BARE, BARE_HTTP2, BARE_OF_TWO, BARE_TLS, LISTENS, RAW, SKETCH},
+    job::{DAY, Keys, MINUTE},
+    machine::{Cores, installed},
+    process::{Process, address_after, free_port},
+    transport::ServerCertificate,
+};
 
 /// A running contestant.
 pub(crate) struct Contestant {

@@ -2,27 +2,32 @@
 //! others the gateway's HTTP codecs by themselves; and the sketch of the whole job. Each is a process of its own, so that
 //! its CPU time can be measured.
 
-use std::convert::Infallible;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpListener;
-use std::path::Path;
-use std::sync::Arc;
+use std::{
+    convert::Infallible,
+    io::{ErrorKind, Read as _, Write as _},
+    net::TcpListener,
+    path::Path,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::{buffer::spare_capacity, event::epoll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 
-use crate::sketch::Sketch;
-use crate::transport::{CERTIFICATE, KEY, server_config};
+use crate::{
+    sketch::Sketch,
+    transport::{CERTIFICATE, KEY, server_config},
+};
 
 /// Prefix of the line with the listening address.
 pub(crate) const LISTENS: &str = "listening on ";

@@ -1,17 +1,21 @@
 //! The gateway as a contestant: the real program with only the settings that the job needs.
 
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
 
-use crate::contestants::Contestant;
-use crate::job::{DAY, Keys, MINUTE};
-use crate::machine::Cores;
-use crate::process::{Process, address_after};
-use crate::transport::{CERTIFICATE, HOST, KEY, ServerCertificate};
+use crate::{
+    contestants::Contestant,
+    job::{DAY, Keys, MINUTE},
+    machine::Cores,
+    process::{Process, address_after},
+    transport::{CERTIFICATE, HOST, KEY, ServerCertificate},
+};
 
 /// How the program is started.
 #[derive(Clone, Copy)]

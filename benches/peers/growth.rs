@@ -2,18 +2,22 @@
 //! a measured request rarely needs one. For comparison, the loop without logic with the cache lines of as many accounts,
 //! or as many copies of the response: the cost of the memory accesses alone.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
-use crate::answer::Answer;
-use crate::backend;
-use crate::client::ClientPool;
-use crate::contestants::{Contestant, Floor};
-use crate::gateway::{self, GatewayUnderTest};
-use crate::job::{Job, Keys};
-use crate::lease_counts::LeaseCounts;
-use crate::machine::{Cores, resident};
-use crate::measure::{Figures, Row, Size, in_turns};
+use crate::{
+    answer::Answer,
+    backend,
+    client::ClientPool,
+    contestants::{Contestant, Floor},
+    gateway::{self, GatewayUnderTest},
+    job::{Job, Keys},
+    lease_counts::LeaseCounts,
+    machine::{Cores, resident},
+    measure::{Figures, Row, Size, in_turns},
+};
 
 const FEW: usize = 10;
 /// Requests of each key before the measurement. All keys are used equally, so they lease at the same uses, at growing intervals:

@@ -1,13 +1,10 @@
 //! The job of all contestants: callers, documents, limits, and the expected responses.
 
-use std::cell::Cell;
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{cell::Cell, fmt::Write as _, path::Path};
 
 use scoregate_base::keys::{Digest, KeyForm};
 
-use crate::answer::Answer;
-use crate::transport::Transport;
+use crate::{answer::Answer, transport::Transport};
 
 /// Requests per minute of each application: counted by all contestants, reached by no caller.
 pub(crate) const MINUTE: u32 = 1_000_000;

@@ -1,7 +1,9 @@
 //! Leases and delivered units of a gateway, as its metrics count them: how many requests of a measurement needed the ledger.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+};
 
 /// Counts since the start.
 #[derive(Clone, Copy)]

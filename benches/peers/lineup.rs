@@ -1,16 +1,20 @@
 //! The participants of a run: contestants with the same body, and pairs of the gateway and the bare codec for other responses
 //! and transports.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-use crate::answer::{Answer, ask};
-use crate::backend;
-use crate::contestants::{Contestant, Floor, peers};
-use crate::gateway::{self, GatewayUnderTest, PLAIN};
-use crate::job::{Job, Keys};
-use crate::machine::Cores;
-use crate::transport::{ServerCertificate, Transport};
+use crate::{
+    answer::{Answer, ask},
+    backend,
+    contestants::{Contestant, Floor, peers},
+    gateway::{self, GatewayUnderTest, PLAIN},
+    job::{Job, Keys},
+    machine::Cores,
+    transport::{ServerCertificate, Transport},
+};
 
 const WITHOUT_ACCESS_LOG: GatewayUnderTest = GatewayUnderTest {
     name: "scoregate, no access log",

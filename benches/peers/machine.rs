@@ -1,9 +1,11 @@
 //! The machine: assignment of cores, CPU time of a process and its children, and their memory.
 
-use std::collections::HashMap;
-use std::fs::{read_dir, read_to_string};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    collections::HashMap,
+    fs::{read_dir, read_to_string},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 /// The assignment of cores. The client has a core of its own if there are two.
 pub(crate) struct Cores {

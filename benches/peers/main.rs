@@ -38,19 +38,20 @@ mod sketch;
 mod table;
 mod transport;
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::backend::{DATA, LESS_DATA};
-use crate::client::CONNECTIONS;
-use crate::comparisons::{Compared, Rows, of_growth, of_hits, of_kinds, of_misses, of_workers};
-use crate::job::{APPLICATIONS, Keys};
-use crate::lineup::{Lineup, Pair, Setting};
-use crate::machine::Cores;
-use crate::measure::{Figures, Row, Size, at_rate, in_turns, middle};
-use crate::transport::ServerCertificate;
+use crate::{
+    backend::{DATA, LESS_DATA},
+    client::CONNECTIONS,
+    comparisons::{Compared, Rows, of_growth, of_hits, of_kinds, of_misses, of_workers},
+    job::{APPLICATIONS, Keys},
+    lineup::{Lineup, Pair, Setting},
+    machine::Cores,
+    measure::{Figures, Row, Size, at_rate, in_turns, middle},
+    transport::ServerCertificate,
+};
 
 /// Instructions of a hit, which state the version of the program that a run is of.
 const RECORDED: &str = include_str!("../hot_path/recorded.toml");

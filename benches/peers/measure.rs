@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use crate::client::ClientPool;
-use crate::contestants::Contestant;
-use crate::job::{Job, Keys};
-use crate::machine::{resident, worked};
+use crate::{
+    client::ClientPool,
+    contestants::Contestant,
+    job::{Job, Keys},
+    machine::{resident, worked},
+};
 
 /// The size of a measurement.
 pub(crate) struct Size {

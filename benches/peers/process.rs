@@ -1,9 +1,11 @@
 //! A server process with its directory and its children: stopped, and its directory removed, when this is dropped.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, ChildStdin, Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;

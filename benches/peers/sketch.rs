@@ -2,10 +2,12 @@
 //! the minute, a counter for the day, a document from the cache, and the header fields of the gateway's response. It has
 //! none of the gateway's guarantees: the difference to it is what they cost, and how they are made.
 
-use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::{
+    fmt::Write as _,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 use bytes::Bytes;
 use dashmap::DashMap;

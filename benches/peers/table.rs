@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::comparisons::{Compared, Rows};
-use crate::measure::{Figures, interval, middle, ratio};
+use crate::{
+    comparisons::{Compared, Rows},
+    measure::{Figures, interval, middle, ratio},
+};
 
 /// Prints a heading and the rows; ratios are to the first. Returns the same as JSON.
 pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {

@@ -1,14 +1,12 @@
 //! Transports of requests: a socket, TLS, or HTTP/2 without TLS. Requests are written as HTTP/1.1 and converted here.
 
-use std::io::Write as _;
-use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
+use std::{io::Write as _, net::TcpStream, path::Path, sync::Arc};
 
 use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+};
 
 /// The name in the certificate.
 pub(crate) const HOST: &str = "localhost";

@@ -4,12 +4,7 @@
 //! `training SECONDS ADDRESS clear|tls SPENT KEY...`: seconds of hits, of which each other kind gets a tenth; a gateway; a
 //! key whose minute is used up, and keys without effective limits. It fails if a response has another status than its kind.
 
-use std::error::Error;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{error::Error, io::{BufRead, BufReader, Read, Write}, net::TcpStream, process::{Child, Command, Stdio}, thread, time::{Duration, Instant}};
 
 /// Concurrent connections. Each has one request at a time.
 const CONNECTIONS: usize = 8;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 
-use scoregate_base::clock::{Day, Now};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{
-    AccountBalance, CalendarQuota, ConfirmedTotals, DayBalance, LimitRule, LimitStatus, Limits,
-    NodeTotals, WindowUnits,
+use scoregate_base::{
+    clock::{Day, Now},
+    keys::ApplicationId,
+    limits::{
+        AccountBalance, CalendarQuota, ConfirmedTotals, DayBalance, LimitRule, LimitStatus, Limits,
+        NodeTotals, WindowUnits,
+    },
 };
 use scoregate_store::StoredApplication;
 
-use crate::accounts::account_state::AccountState;
-use crate::accounts::balance_ahead::BalanceAhead;
-use crate::accounts::terms::Terms;
+use crate::accounts::{account_state::AccountState, balance_ahead::BalanceAhead, terms::Terms};
 
 /// The account of an application: its terms and balances.
 #[derive(Debug)]

@@ -5,15 +5,19 @@ use std::num::NonZeroU32;
 
 use tokio::sync::watch;
 
-use crate::accounts::admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply};
-use crate::accounts::balance_ahead::BalanceAhead;
-use crate::accounts::unrecorded_requests::{CountedRequest, UnrecordedRequests};
-use crate::accounts::window_state::WindowState;
-use scoregate_base::clock::{Day, Mono, Now, Wall};
-use scoregate_base::evidence::Origin;
-use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
-    Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
+use crate::accounts::{
+    admission_step::{AdmissionEnd, AdmissionStep, Shortage, UnitSupply},
+    balance_ahead::BalanceAhead,
+    unrecorded_requests::{CountedRequest, UnrecordedRequests},
+    window_state::WindowState,
+};
+use scoregate_base::{
+    clock::{Day, Mono, Now, Wall},
+    evidence::Origin,
+    limits::{
+        AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
+        Limits, MinuteLease, MinuteReport, NodeTotals, Period, ReturnedUnits, Scope, WindowUnits,
+    },
 };
 use scoregate_store::LedgerReport;
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
+use scoregate_base::{
+    clock::Day,
+    limits::{AdmissionVerdict, LeaseAvailability, LimitRule},
+};
 
 /// The next step after a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]

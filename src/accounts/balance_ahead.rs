@@ -1,7 +1,9 @@
 //! The balance of a day that was leased before it began.
 
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{ConfirmedTotals, DayBalance, Limits, NodeReport};
+use scoregate_base::{
+    clock::Day,
+    limits::{ConfirmedTotals, DayBalance, Limits, NodeReport},
+};
 
 /// The balance, with the limits under which it was leased and the totals that the ledger has confirmed.
 #[derive(Clone, Copy, Debug)]

@@ -2,25 +2,30 @@
 //! by a single lookup of its digest. The cost does not depend on the number of keys. Unknown keys are never added.
 //! `store` makes changes durable.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Bound;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Now, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::{Day, Now, Wall},
+    keys::{ApplicationId, Digest},
+    words,
+};
 use scoregate_store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
-use crate::accounts::account::Account;
-use crate::accounts::balance_ahead::BalanceAhead;
-use crate::accounts::key_freshness::KeyFreshness;
-use crate::accounts::terms::TermsByTier;
+use crate::accounts::{
+    account::Account, balance_ahead::BalanceAhead, key_freshness::KeyFreshness, terms::TermsByTier,
+};
 
 words! {
     /// The reason why a key is refused. Responses do not contain it.

@@ -1,8 +1,10 @@
 //! Whether the key directory has the changes that other gateways made. After a pause of the process, or once the store
 //! is reachable again, requests wait until the directory has these changes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
 
 use tokio::sync::{Notify, watch};
 

@@ -1,12 +1,14 @@
 //! The settlement of an account's days: the totals that the ledger has confirmed, and the totals that it has not confirmed yet. The rules are
 //! in `limits::settlement`.
 
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{ConfirmedTotals, DayBalance, Limits, NodeReport, NodeTotals};
+use scoregate_base::{
+    clock::Day,
+    limits::{ConfirmedTotals, DayBalance, Limits, NodeReport, NodeTotals},
+};
 
-use crate::accounts::account_state::AccountState;
-use crate::accounts::balance_ahead::BalanceAhead;
-use crate::accounts::window_state::WindowState;
+use crate::accounts::{
+    account_state::AccountState, balance_ahead::BalanceAhead, window_state::WindowState,
+};
 
 impl AccountState {
     /// Records this process's totals for a day, as stated in the ledger's reply.

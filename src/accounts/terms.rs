@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{CalendarQuota, LimitRule, LimitStatus, Limits, OwnLimits, Scope};
-use scoregate_base::plans::{Rights, Tier, TierIndex};
+use scoregate_base::{
+    clock::Day,
+    limits::{CalendarQuota, LimitRule, LimitStatus, Limits, OwnLimits, Scope},
+    plans::{Rights, Tier, TierIndex},
+};
 use scoregate_store::{AssumedTerms, NoticeTier, notice_kinds};
 
 /// The terms of an application, shared by all applications of a tier without individual limits.

@@ -2,9 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use scoregate_base::clock::Now;
-use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, CalendarLimits, LeaseAvailability, LimitRule, Limits,
+use scoregate_base::{
+    clock::Now,
+    limits::{
+        AccountBalance, AdmissionVerdict, CalendarLimits, LeaseAvailability, LimitRule, Limits,
+    },
 };
 
 use crate::accounts::account_state::{AccountState, Charge};

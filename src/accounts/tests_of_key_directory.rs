@@ -1,15 +1,18 @@
 //! Keys enter the directory, change and expire without losing balances.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use scoregate_base::clock::{Day, Now, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::plans::standard_tiers;
+use scoregate_base::{
+    clock::{Day, Now, Wall},
+    keys::Digest,
+    plans::standard_tiers,
+};
 
-use crate::accounts::key_directory::{KeyDirectory, KeyFault};
-use crate::accounts::sample::stored;
-use crate::accounts::terms::TermsByTier;
+use crate::accounts::{
+    key_directory::{KeyDirectory, KeyFault},
+    sample::stored,
+    terms::TermsByTier,
+};
 
 const DAY: Day = Day::from_number(20_000);
 

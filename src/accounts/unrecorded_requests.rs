@@ -5,9 +5,11 @@
 //! applications must fit into memory. Entries include the day, so a request that was in flight at midnight counts on
 //! the day on which it began.
 
-use scoregate_base::clock::{Day, Now, Wall};
-use scoregate_base::evidence::{DocumentMark, HourEvidence, Origin};
-use scoregate_base::routes::Route;
+use scoregate_base::{
+    clock::{Day, Now, Wall},
+    evidence::{DocumentMark, HourEvidence, Origin},
+    routes::Route,
+};
 use scoregate_store::RequestOutcome;
 
 use crate::accounts::usage_counts::{RequestCounts, minute_of};

@@ -1,10 +1,12 @@
 //! Calendar windows of an account other than its day: their balances, and the settlement of yesterday, which returns units to
 //! them. Each step takes the balance of the account's day.
 
-use scoregate_base::clock::{Day, Now};
-use scoregate_base::limits::{
-    CalendarQuota, ConfirmedTotals, DayBalance, EndedDay, LimitStatus, Limits, NodeTotals, Window,
-    WindowBalance, WindowUnits,
+use scoregate_base::{
+    clock::{Day, Now},
+    limits::{
+        CalendarQuota, ConfirmedTotals, DayBalance, EndedDay, LimitStatus, Limits, NodeTotals,
+        Window, WindowBalance, WindowUnits,
+    },
 };
 use scoregate_store::LedgerReport;
 

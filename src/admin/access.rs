@@ -2,13 +2,13 @@
 //! require the token, and must not have an `Origin` header, which only browsers send. File permissions control access
 //! to the Unix socket.
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
-use http::{StatusCode, Uri};
+use http::{
+    StatusCode, Uri,
+    header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN},
+};
 use subtle::ConstantTimeEq as _;
 
-use scoregate_base::address::is_own_host;
-use scoregate_base::keys::Digest;
-use scoregate_base::secret::SecretSetting;
+use scoregate_base::{address::is_own_host, keys::Digest, secret::SecretSetting};
 
 use super::command_problem::{CommandProblem, CommandResult};
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::registry::{OwnerAdministration, OwnerMail, Registrar};
-use crate::status::StatusMessages;
+use crate::{
+    registry::{OwnerAdministration, OwnerMail, Registrar},
+    status::StatusMessages,
+};
 
 use super::fleet::FleetReports;
 

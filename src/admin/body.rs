@@ -9,8 +9,10 @@ use hyper::body::{Body as _, Incoming};
 
 use scoregate_base::clock::Clock;
 
-use super::command::max_body_bytes;
-use super::command_problem::{CommandProblem, CommandResult};
+use super::{
+    command::max_body_bytes,
+    command_problem::{CommandProblem, CommandResult},
+};
 
 /// Maximum time to receive a body.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,8 +5,10 @@ use serde_json::json;
 use crate::documents::DocumentEngine;
 use scoregate_base::routes::Selection;
 
-use super::command::{CacheCommand, PurgeBody};
-use super::command_problem::{CommandProblem, CommandResult};
+use super::{
+    command::{CacheCommand, PurgeBody},
+    command_problem::{CommandProblem, CommandResult},
+};
 
 /// Lists, removes or refreshes stored documents.
 pub(super) async fn perform(

@@ -4,9 +4,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::admin::paths;
-use crate::registry::RegistrarError;
-use crate::status::StatusMessageError;
+use crate::{admin::paths, registry::RegistrarError, status::StatusMessageError};
 use scoregate_store::{OwnerRefusal, StoreError};
 
 /// The error of a command.

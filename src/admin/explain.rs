@@ -4,16 +4,19 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use clap::{ArgGroup, Args};
-use http::header::{AUTHORIZATION, HOST};
-use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request};
+use http::{
+    HeaderName, HeaderValue, Request,
+    header::{AUTHORIZATION, HOST},
+    request::Parts,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::gateway::{ExplainedKey, Gateway, Peer};
-use crate::registry::Registrar;
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::ApplicationId;
+use crate::{
+    gateway::{ExplainedKey, Gateway, Peer},
+    registry::Registrar,
+};
+use scoregate_base::{clock::Wall, keys::ApplicationId};
 use scoregate_store::{StoredApplication, StoredKey};
 
 use super::command_problem::{CommandProblem, CommandResult};

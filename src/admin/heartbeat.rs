@@ -3,8 +3,10 @@
 //! A task on that runtime beats twice a second. If the beats stop, all workers are blocked or starved, and no request
 //! is answered. `readiness` covers start and shutdown.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use metrics::Gauge;
 use scoregate_base::clock::{Clock, Mono};

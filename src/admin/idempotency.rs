@@ -5,18 +5,18 @@
 //! replies contain no API key.
 
 use data_encoding::HEXLOWER;
-use http::StatusCode;
-use http::request::Parts;
+use http::{StatusCode, request::Parts};
 use serde_json::Value;
 
 use crate::registry::RegistrarError;
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
+use scoregate_base::{clock::Wall, keys::Digest};
 use scoregate_store::KeyedRequest;
 
-use super::administration::Administration;
-use super::command::AdminCommand;
-use super::command_problem::{CommandProblem, CommandResult};
+use super::{
+    administration::Administration,
+    command::AdminCommand,
+    command_problem::{CommandProblem, CommandResult},
+};
 
 const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that nobody can guess, such as a \
     UUID; only commands that create or rotate a key or change a tier accept this header";

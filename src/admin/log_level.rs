@@ -4,8 +4,10 @@ use serde_json::json;
 
 use scoregate_observe::telemetry::log;
 
-use super::command::LogCommand;
-use super::command_problem::{CommandProblem, CommandResult};
+use super::{
+    command::LogCommand,
+    command_problem::{CommandProblem, CommandResult},
+};
 
 /// Shows or changes the level.
 pub(super) fn perform(command: LogCommand, actor: &str) -> CommandResult {

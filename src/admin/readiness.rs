@@ -1,9 +1,13 @@
 //! Readiness of the public port: everything is loaded, no shutdown has begun, the runtime is not stalled, and the
 //! gateway can serve requests for data. The last condition is dropped if no gateway can.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::quota::ServingFacts;
 

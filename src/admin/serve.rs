@@ -1,46 +1,50 @@
 //! The listeners and request handling of the side port.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
+    request::Parts,
+};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::gateway::Gateway;
-use scoregate_base::accept::accept_next;
-use scoregate_base::clock::Clock;
+use scoregate_base::{accept::accept_next, clock::Clock};
 use scoregate_observe::telemetry::metrics::Scrape;
 use scoregate_scoring::UpdateRequests;
 
-use super::access::AdminAccess;
-use super::administration::Administration;
-use super::command::{
-    self, AdminCommand, LiveCommand, RequestsCommand, SettingsCommand, SnapshotCommand,
-    UpstreamCommand,
+use super::{
+    access::AdminAccess,
+    administration::Administration,
+    body, cache,
+    command::{
+        self, AdminCommand, LiveCommand, RequestsCommand, SettingsCommand, SnapshotCommand,
+        UpstreamCommand,
+    },
+    command_problem::{CommandProblem, CommandResult},
+    explain,
+    idempotency::IdempotencyKey,
+    log_level,
+    operator::operator,
+    paths::{ALIVE, METRICS, READY},
+    readiness::{Readiness, Unreadiness},
+    reload::{self, Reloads},
+    scoring,
+    settings::SettingView,
+    side_connections::SideConnections,
+    upstream, usage_view,
 };
-use super::command_problem::{CommandProblem, CommandResult};
-use super::idempotency::IdempotencyKey;
-use super::operator::operator;
-use super::paths::{ALIVE, METRICS, READY};
-use super::readiness::{Readiness, Unreadiness};
-use super::reload::{self, Reloads};
-use super::settings::SettingView;
-use super::side_connections::SideConnections;
-use super::{body, cache, explain, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
 /// Maximum wait for open connections of the side port during a shutdown.

@@ -1,9 +1,13 @@
 //! The open connections of the side port. If there are too many, the oldest connection without a request is closed to make room
 //! for a new one, so that idle and slow clients cannot block probes.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;

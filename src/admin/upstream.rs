@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::documents::{BackendStatus, FetchFailure};
-use crate::upstream::AddressStatus;
+use crate::{
+    documents::{BackendStatus, FetchFailure},
+    upstream::AddressStatus,
+};
 use scoregate_base::clock::Wall;
 
 /// The status as JSON.

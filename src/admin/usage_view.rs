@@ -6,15 +6,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::gateway::Gateway;
-use crate::statistics::ApplicationUse;
-use crate::statistics::UnauthenticatedUse;
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
+use crate::{
+    gateway::Gateway,
+    statistics::{ApplicationUse, UnauthenticatedUse},
+};
+use scoregate_base::{clock::Day, keys::ApplicationId};
 
-use super::administration::Administration;
-use super::command::UsageCommand;
-use super::command_problem::{CommandProblem, CommandResult};
+use super::{
+    administration::Administration,
+    command::UsageCommand,
+    command_problem::{CommandProblem, CommandResult},
+};
 
 /// Maximum number of applications, and of addresses, in a response.
 const MAX_LIMIT: usize = 1_024;

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::accounts::TermsByTier;
-use crate::admin::{Administration, FleetReports};
-use crate::config::{Config, ConfigProblems, read_public_keys};
-use crate::instruments::StoreInstruments;
-use crate::leaks::{LeakConfig, LeakReceiver};
-use crate::registry::{
-    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
-    OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
+use crate::{
+    accounts::TermsByTier,
+    admin::{Administration, FleetReports},
+    config::{Config, ConfigProblems, read_public_keys},
+    instruments::StoreInstruments,
+    leaks::{LeakConfig, LeakReceiver},
+    registry::{
+        DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
+        OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
+    },
+    status::StatusMessages,
 };
-use crate::status::StatusMessages;
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::KeyForm;
+use scoregate_base::{clock::Clock, keys::KeyForm};
 use scoregate_store::Store;
 
-use super::notices::{notice_settings, notice_texts};
-use super::start_context::StartContext;
-use super::store_engine::ServerStore;
+use super::{
+    notices::{notice_settings, notice_texts},
+    start_context::StartContext,
+    store_engine::ServerStore,
+};
 
 /// The objects that manage the keys of a server.
 #[derive(Clone)]

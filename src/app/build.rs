@@ -1,48 +1,53 @@
 //! Builds the gateway from its settings, and rebuilds it around the same state when settings change. Other modules of
 //! `app` handle ports, tasks and signals.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use http::HeaderValue;
 
-use crate::accounts::KeyDirectory;
-use crate::config::{Config, UpstreamConfig};
-use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
-use crate::gateway::{
-    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
-    ServiceNotice, TargetMemo,
+use crate::{
+    accounts::KeyDirectory,
+    config::{Config, UpstreamConfig},
+    documents::{DocumentEngine, MirrorWorker, SharedFetches},
+    gateway::{
+        AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
+        ServiceNotice, TargetMemo,
+    },
+    instruments::CapacityInstruments,
+    pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig},
+    quota::{Leases, LedgerCalls, SpawnLedgerWork},
+    site::Site,
+    statistics::UsageTracker,
+    upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream},
 };
-use crate::instruments::CapacityInstruments;
-use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
-use crate::quota::{Leases, LedgerCalls, SpawnLedgerWork};
-use crate::site::Site;
-use crate::statistics::UsageTracker;
-use crate::upstream::{
-    BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream,
+use scoregate_base::{
+    clock::Wall,
+    keys::KeyForm,
+    routes::{API_VERSION, SourceDescription, root_of},
 };
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::KeyForm;
-use scoregate_base::routes::{API_VERSION, SourceDescription, root_of};
-use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
-use scoregate_observe::telemetry::log::{self, LogStream};
-use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_observe::traces::{SpanExporter, Tracer};
+use scoregate_observe::{
+    telemetry::{
+        access_log_writer::{AccessLogWriter, is_enabled},
+        log::{self, LogStream},
+        metrics::MetricsRegistry,
+    },
+    traces::{SpanExporter, Tracer},
+};
 use scoregate_scoring::{Archive, RunSource, Scoring};
 use scoregate_store::{Mirror, Store};
 
-use super::administration::ServerKeys;
-use super::data_dir::DataDir;
-use super::mail_delivery::MailTasks;
-use super::network_backend::NetworkBackend;
-use super::opened_days;
-use super::site;
-use super::start_context::{StartContext, instruments};
-use super::status_report;
-use super::store_engine::{ServerStore, open_for_server};
-use super::trace_export;
+use super::{
+    administration::ServerKeys,
+    data_dir::DataDir,
+    mail_delivery::MailTasks,
+    network_backend::NetworkBackend,
+    opened_days, site,
+    start_context::{StartContext, instruments},
+    status_report,
+    store_engine::{ServerStore, open_for_server},
+    trace_export,
+};
 
 /// Version of the encoding of shared documents. Gateways with different versions do not share documents.
 const DOCUMENT_FORMAT: &str = "format 1";

@@ -1,12 +1,14 @@
 //! The data directory: used by one process at a time, accessible to its owner only.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Write as _},
+    os::unix::{
+        fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+        net::UnixListener,
+    },
+    path::{Path, PathBuf},
 };
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 

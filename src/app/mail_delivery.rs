@@ -5,13 +5,17 @@ use std::sync::Arc;
 use futures_util::future::OptionFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{ConfigProblems, open_mail_transport};
-use crate::mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender};
-use crate::upstream::BackendTlsSettings;
+use crate::{
+    config::{ConfigProblems, open_mail_transport},
+    mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender},
+    upstream::BackendTlsSettings,
+};
 use scoregate_store::Store;
 
-use super::background::{Background, FinishingTask};
-use super::start_context::StartContext;
+use super::{
+    background::{Background, FinishingTask},
+    start_context::StartContext,
+};
 
 /// The workers that have not been started yet.
 pub(super) struct MailTasks {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use parking_lot::Mutex;
 
-use crate::config::{ConfigProblems, read_backend_tls};
-use crate::upstream::{BackendTls, BackendTlsSettings, HttpConfig, HttpUpstream};
+use crate::{
+    config::{ConfigProblems, read_backend_tls},
+    upstream::{BackendTls, BackendTlsSettings, HttpConfig, HttpUpstream},
+};
 use scoregate_base::clock::{Clock, Wall};
 
 /// The addresses of the backend, and the contents of the TLS files in use.

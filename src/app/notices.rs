@@ -2,8 +2,10 @@
 
 use http::Uri;
 
-use crate::config::Config;
-use crate::registry::{NoticeSettings, NoticeTexts};
+use crate::{
+    config::Config,
+    registry::{NoticeSettings, NoticeTexts},
+};
 
 /// The domain of message ids if neither the service's address nor a sender is set.
 const NO_DOMAIN: &str = "localhost";

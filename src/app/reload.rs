@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::accounts::TermsByTier;
-use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
-use crate::config::{Config, ConfigProblem, ConfigProblems};
-use crate::registry::DirectoryKeeper;
-use crate::server::{LiveServerConfig, ServerConfig};
-use crate::site::Site;
-use scoregate_observe::telemetry::log;
-use scoregate_observe::telemetry::metrics::{
-    Counter, MetricFamily, MetricsRegistry, flag_value, metric_label, number_value,
+use crate::{
+    accounts::TermsByTier,
+    admin::{ActiveSettings, AdminAccess, BadToken, Reloaded},
+    config::{Config, ConfigProblem, ConfigProblems},
+    registry::DirectoryKeeper,
+    server::{LiveServerConfig, ServerConfig},
+    site::Site,
+};
+use scoregate_observe::telemetry::{
+    log,
+    metrics::{Counter, MetricFamily, MetricsRegistry, flag_value, metric_label, number_value},
 };
 
-use super::open_files::OpenFiles;
-use super::server_parts::ServerParts;
-use super::{build, site};
+use super::{build, open_files::OpenFiles, server_parts::ServerParts, site};
 
 /// The state that a reload changes.
 pub(super) struct Reloader {

@@ -1,36 +1,40 @@
 //! Starts the server, and stops it in reverse order.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use tokio_util::sync::DropGuard;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::DropGuard, task::TaskTracker};
 
-use crate::admin::{Heartbeat, Readiness, ReloadRequest, Reloaded};
-use crate::config::{Config, ConfigProblems, read_certificates};
-use crate::gateway::Gateway;
-use crate::registry::Registrar;
-use crate::server::TlsTermination;
+use crate::{
+    admin::{Heartbeat, Readiness, ReloadRequest, Reloaded},
+    config::{Config, ConfigProblems, read_certificates},
+    gateway::Gateway,
+    registry::Registrar,
+    server::TlsTermination,
+};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
-use super::administration::ServerKeys;
-use super::background::{Background, FinishingTask};
-use super::build::{BuiltGateway, build};
-use super::data_dir::DataDir;
-use super::mail_delivery::queue_monitor;
-use super::reload::Reloader;
-use super::running_ports::{RunningPublicPort, RunningSidePort};
-use super::server_parts::ServerParts;
-use super::sockets::{InheritedSockets, OpenPorts};
-use super::start_context::StartContext;
-use super::storage::StorageGauges;
-use super::watched_files::WatchedFiles;
-use super::{clock_steps, reload, server_parts, site, status_report, tasks, trace_export};
+use super::{
+    administration::ServerKeys,
+    background::{Background, FinishingTask},
+    build::{BuiltGateway, build},
+    clock_steps,
+    data_dir::DataDir,
+    mail_delivery::queue_monitor,
+    reload::{self, Reloader},
+    running_ports::{RunningPublicPort, RunningSidePort},
+    server_parts::{self, ServerParts},
+    site,
+    sockets::{InheritedSockets, OpenPorts},
+    start_context::StartContext,
+    status_report,
+    storage::StorageGauges,
+    tasks, trace_export,
+    watched_files::WatchedFiles,
+};
 use crate::app::supervisor::{Supervisor, SupervisorState};
 
 /// Time for which a shutdown waits for the last lines of the access log. After that, `cli` waits equally long for the

@@ -1,28 +1,29 @@
 //! Runs the public port and the side port. The side port has a separate thread and runtime, so that it responds even
 //! when the public port is saturated.
 
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::thread::JoinHandle as ThreadHandle;
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    thread::JoinHandle as ThreadHandle,
+};
 
 use arc_swap::ArcSwap;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::admin::{self, ActiveSettings, ReloadRequest, Reloaded, SideConfig, SidePort};
-use crate::instruments::McpInstruments;
-use crate::mcp::McpService;
-use crate::server::{LiveServerConfig, PublicPort, Server};
-use crate::site::Site;
+use crate::{
+    admin::{self, ActiveSettings, ReloadRequest, Reloaded, SideConfig, SidePort},
+    instruments::McpInstruments,
+    mcp::McpService,
+    server::{LiveServerConfig, PublicPort, Server},
+    site::Site,
+};
 use scoregate_scoring::UpdateRequests;
 
-use super::background::Background;
-use super::data_dir::DataDir;
-use super::reload;
-use super::server_parts::ServerParts;
-use super::start_context::StartContext;
+use super::{
+    background::Background, data_dir::DataDir, reload, server_parts::ServerParts,
+    start_context::StartContext,
+};
 
 /// The running public port.
 pub(super) struct RunningPublicPort {

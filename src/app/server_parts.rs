@@ -4,21 +4,25 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::accounts::KeyDirectory;
-use crate::admin::{DailySuspects, Readiness};
-use crate::config::Config;
-use crate::documents::DocumentEngine;
-use crate::gateway::Gateway;
-use crate::mail::QueueMonitor;
-use crate::quota::Leases;
-use crate::statistics::NodeReporter;
+use crate::{
+    accounts::KeyDirectory,
+    admin::{DailySuspects, Readiness},
+    config::Config,
+    documents::DocumentEngine,
+    gateway::Gateway,
+    mail::QueueMonitor,
+    quota::Leases,
+    statistics::NodeReporter,
+};
 use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
-use super::administration::ServerKeys;
-use super::start_context::{StartContext, node_name};
-use super::storage::StorageGauges;
-use super::watched_files::WatchedFiles;
+use super::{
+    administration::ServerKeys,
+    start_context::{StartContext, node_name},
+    storage::StorageGauges,
+    watched_files::WatchedFiles,
+};
 
 /// The shared parts of a running server. They live until shutdown, except the gateway, which a reload replaces.
 pub(super) struct ServerParts {

@@ -1,12 +1,8 @@
 //! Builds the account pages from the settings.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-use crate::admin::Administration;
-use crate::config::Config;
-use crate::instruments::SiteInstruments;
-use crate::site::Site;
+use crate::{admin::Administration, config::Config, instruments::SiteInstruments, site::Site};
 use scoregate_store::Store;
 
 use super::start_context::StartContext;

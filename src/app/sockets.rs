@@ -3,19 +3,22 @@
 //! The first socket is the public port. The second, if any, is the side port. The sockets stay open during a handover,
 //! and new connections wait in their queues.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::time::Duration;
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use listenfd::ListenFd;
 use tokio::net::TcpSocket;
 
-use crate::config::Config;
-use crate::server::{self, PublicPort};
-use scoregate_base::accept::BACKLOG;
-use scoregate_base::clock::Clock;
+use crate::{
+    config::Config,
+    server::{self, PublicPort},
+};
+use scoregate_base::{accept::BACKLOG, clock::Clock};
 
 use super::data_dir::{DataDir, DataDirInUse};
 

@@ -3,8 +3,7 @@
 use rustix::system::uname;
 use tokio_util::task::TaskTracker;
 
-use crate::config::Config;
-use crate::instruments::ServerInstruments;
+use crate::{config::Config, instruments::ServerInstruments};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 

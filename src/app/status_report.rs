@@ -1,20 +1,19 @@
 //! Observes this gateway for the status page, at fixed intervals.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
-use crate::documents::Documents;
-use crate::pages::status::StatusSite;
-use crate::status::{Observation, StatusPublisher};
-use crate::upstream::BreakerState;
+use crate::{
+    config::Config,
+    documents::Documents,
+    pages::status::StatusSite,
+    status::{Observation, StatusPublisher},
+    upstream::BreakerState,
+};
 use scoregate_store::Store;
 
-use super::background::Background;
-use super::server_parts::ServerParts;
-use super::start_context::StartContext;
+use super::{background::Background, server_parts::ServerParts, start_context::StartContext};
 
 /// Interval between observations. The status page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);

@@ -2,10 +2,14 @@
 //!
 //! Measurements run in the background, so that a disk that hangs delays neither requests nor scrapes.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use metrics::Gauge;
 use rustix::fs::statvfs;

@@ -1,15 +1,14 @@
 //! Opens the store: the file in the data directory, or the database that several gateways share.
 
-use std::num::NonZeroU32;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 
-use crate::accounts::{KeyDirectory, KeyFreshness};
-use crate::config::Config;
-use crate::registry::DirectoryKeeper;
+use crate::{
+    accounts::{KeyDirectory, KeyFreshness},
+    config::Config,
+    registry::DirectoryKeeper,
+};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
     ConnectionFault, CopiedReading, DatabaseAddress, DatabaseConfig, DatabaseSettings, LocalFile,

@@ -2,9 +2,13 @@
 //! keep-alives while the public port's runtime is running. A separate thread sends the notifications, because sending
 //! blocks when the manager's socket is full.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use sd_notify::NotifyState;

@@ -1,20 +1,23 @@
 //! Background tasks of the server: tables of the periodic tasks, and the tasks that wait for events.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::accounts::KeyFreshness;
-use crate::config::Config;
-use crate::documents::Refresher;
-use crate::leaks::{SignerSource, follow_address};
-use crate::registry::DirectoryKeeper;
+use crate::{
+    accounts::KeyFreshness,
+    config::Config,
+    documents::Refresher,
+    leaks::{SignerSource, follow_address},
+    registry::DirectoryKeeper,
+};
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Change, SnapshotUpdater, UpdateRequests};
 
-use super::background::{Background, PeriodicTask};
-use super::build::BackendInUse;
-use super::network_backend::NetworkBackend;
-use super::server_parts::ServerParts;
+use super::{
+    background::{Background, PeriodicTask},
+    build::BackendInUse,
+    network_backend::NetworkBackend,
+    server_parts::ServerParts,
+};
 
 /// The pause after each write of last uses of keys, as a multiple of the write's duration: the store spends at most a
 /// quarter of the time on these writes.

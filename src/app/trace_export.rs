@@ -6,8 +6,10 @@ use anyhow::Context as _;
 
 use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
-use super::background::{Background, FinishingTask};
-use super::start_context::{StartContext, node_name};
+use super::{
+    background::{Background, FinishingTask},
+    start_context::{StartContext, node_name},
+};
 
 /// Initializes the metrics, and creates the tracer and its exporter if an endpoint is configured.
 pub(super) fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {

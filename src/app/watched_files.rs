@@ -1,24 +1,26 @@
 //! The files that are reloaded while the program runs, and the gauges about them. Files are compared by content, so a
 //! replaced symbolic link is noticed too.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use metrics::Gauge;
 use parking_lot::Mutex;
 
-use crate::config::{Config, ConfigProblems, UpstreamConfig, read_certificates};
-use crate::leaks::{LeakReceiver, SignerSource};
-use crate::mail::MailDelivery;
-use crate::server::TlsTermination;
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::secret::SecretSetting;
-use scoregate_base::watched_file::WatchedFile;
-use scoregate_base::words;
+use crate::{
+    config::{Config, ConfigProblems, UpstreamConfig, read_certificates},
+    leaks::{LeakReceiver, SignerSource},
+    mail::MailDelivery,
+    server::TlsTermination,
+};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    secret::SecretSetting,
+    watched_file::WatchedFile,
+    words,
+};
 use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value, metric_label, number_value};
 
-use super::network_backend::NetworkBackend;
-use super::start_context::StartContext;
+use super::{network_backend::NetworkBackend, start_context::StartContext};
 
 words! {
     /// The settings that name reloaded files.

@@ -1,23 +1,28 @@
 //! Answers requests by lookups in the current snapshot, even while the next one is computed. Connections are handled in
 //! `serve`.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    LAST_MODIFIED,
+use http::{
+    HeaderValue, Method, Response, StatusCode, Uri,
+    header::{
+        ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+        LAST_MODIFIED,
+    },
 };
-use http::{HeaderValue, Method, Response, StatusCode, Uri};
 
 use crate::cache::is_current;
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::routes::{DocumentKey, EndpointTable, ModelId, Period, decode_query};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    routes::{DocumentKey, EndpointTable, ModelId, Period, decode_query},
+};
 use scoregate_scoring::{ArchiveError, Change, Scoring};
 
-use super::refusal::BackendRefusal;
-use super::snapshot_response::{BodyParts, SnapshotResponse, SnapshotResponses};
+use super::{
+    refusal::BackendRefusal,
+    snapshot_response::{BodyParts, SnapshotResponse, SnapshotResponses},
+};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");

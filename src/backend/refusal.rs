@@ -5,8 +5,10 @@
 
 use bytes::Bytes;
 
-use scoregate_base::routes::codes::{CodeRow, ErrorCode};
-use scoregate_base::routes::{BadParam, ErrorBody};
+use scoregate_base::routes::{
+    BadParam, ErrorBody,
+    codes::{CodeRow, ErrorCode},
+};
 
 /// The reason for an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]

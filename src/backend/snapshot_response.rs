@@ -4,10 +4,12 @@
 //! the data therefore keeps the whole response, and conditional requests get a 304. Bodies are not compressed, because
 //! a gateway requests them uncompressed: a small response must not be able to expand into a large one.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -17,9 +19,7 @@ use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::EnvelopeFields;
-use scoregate_base::clock::Wall;
-use scoregate_base::plans::FieldSets;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Wall, plans::FieldSets, routes::DocumentKey};
 use scoregate_scoring::Answer;
 
 /// A prepared response.

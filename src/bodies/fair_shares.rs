@@ -1,15 +1,19 @@
 //! A limit that is shared fairly. When it is used up, a party that needs a share displaces the party that holds the
 //! most.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{NetworkBlock, NetworkBlocks};
+use scoregate_base::{
+    keys::ApplicationId,
+    limits::{NetworkBlock, NetworkBlocks},
+};
 
 /// The holder of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

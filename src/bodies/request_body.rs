@@ -1,11 +1,7 @@
 //! The body of a request. A body that has not arrived with its head is awaited, within the memory budget for all
 //! bodies.
 
-use std::mem::take;
-use std::net::IpAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{mem::take, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;

@@ -1,7 +1,6 @@
 //! Evaluates `If-None-Match`.
 
-use http::header::IF_NONE_MATCH;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, header::IF_NONE_MATCH};
 
 /// Whether `If-None-Match` matches this representation (weak comparison), or is exactly `*`.
 pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use moka::sync::Cache as Moka;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Wall, routes::DocumentKey};
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;

@@ -4,12 +4,15 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use scoregate_base::plans::FieldPaths;
-use scoregate_base::routes::Endpoint;
-use scoregate_base::routes::shapes::{FieldShape, ItemField};
+use scoregate_base::{
+    plans::FieldPaths,
+    routes::{
+        Endpoint,
+        shapes::{FieldShape, ItemField},
+    },
+};
 
-use super::members::Members;
-use super::paid_field::BadContent;
+use super::{members::Members, paid_field::BadContent};
 
 /// The declared fields of all items, without the reserved fields that are not in `seen`. Values keep their text; white
 /// space between them is removed.

@@ -8,14 +8,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::plans::{FieldPaths, FieldSets, MOST_FIELD_SETS, Rights};
-use scoregate_base::routes::{API_VERSION, DocumentKey, Endpoint, ModelId, Route};
+use scoregate_base::{
+    clock::Wall,
+    plans::{FieldPaths, FieldSets, MOST_FIELD_SETS, Rights},
+    routes::{API_VERSION, DocumentKey, Endpoint, ModelId, Route},
+};
 
-use super::declared_fields::only_declared;
-use super::encode::{ContentCoding, EncodedBodies, Representation};
-use super::listing::ModelListing;
-use super::paid_field::{BadContent, without_paid_field};
+use super::{
+    declared_fields::only_declared,
+    encode::{ContentCoding, EncodedBodies, Representation},
+    listing::ModelListing,
+    paid_field::{BadContent, without_paid_field},
+};
 
 /// A validated response of the backend, without its envelope.
 #[derive(Clone, Debug)]

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use foldhash::quality::RandomState;
-use moka::notification::RemovalCause;
-use moka::ops::compute::{CompResult, Op};
-use moka::sync::Cache as Moka;
+use moka::{
+    notification::RemovalCause,
+    ops::compute::{CompResult, Op},
+    sync::Cache as Moka,
+};
 
 use scoregate_base::routes::DocumentKey;
 
-use super::document::Document;
-use super::stored::StoredDocument;
+use super::{document::Document, stored::StoredDocument};
 
 /// The hash is keyed, because clients choose the names of models.
 type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::{Mono, Wall};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::{Mono, Wall},
+    words,
+};
 
 /// How long a document can be served after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,7 @@
 //! Only names are parsed, so no number is rounded and no field lost. Callers decide whether duplicate names are
 //! allowed.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt;
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;

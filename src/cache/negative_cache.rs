@@ -3,8 +3,7 @@
 
 use moka::sync::Cache as Moka;
 
-use scoregate_base::clock::Mono;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Mono, routes::DocumentKey};
 
 /// Maximum number of entries. If there are more, the least used entries are evicted.
 const MAX_ENTRIES: u64 = 10_000;

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use scoregate_base::clock::{Mono, Wall};
-use scoregate_base::plans::FieldSets;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
+use scoregate_base::{
+    clock::{Mono, Wall},
+    plans::FieldSets,
+    routes::{DocumentKey, ModelId, Period, Query, Route},
+};
 
-use super::document::{Document, DocumentContent, EnvelopeFields, Validators};
-use super::stored::StoredDocument;
+use super::{
+    document::{Document, DocumentContent, EnvelopeFields, Validators},
+    stored::StoredDocument,
+};
 
 /// The document key of the model with this number.
 pub(crate) fn key(number: u64) -> DocumentKey {

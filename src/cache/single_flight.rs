@@ -4,11 +4,12 @@
 //! separate task for the fetch. Each caller decides how long it waits. When the fetch ends with a result, a failure or
 //! a panic, the flight is removed and its waiters wake up.
 
-use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::{
+    pin::pin,
+    sync::{Arc, OnceLock},
+};
 
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
+use dashmap::{DashMap, mapref::entry::Entry};
 use tokio::sync::Notify;
 
 use scoregate_base::routes::DocumentKey;

@@ -6,14 +6,18 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::admin::{AccountsCommand, AdminCommand};
-use crate::registry::{ContactOutcome, UnreachedOwner};
+use crate::{
+    admin::{AccountsCommand, AdminCommand},
+    registry::{ContactOutcome, UnreachedOwner},
+};
 
-use super::command_error::CommandOutcome;
-use super::control::perform_once;
-use super::group_args::GroupArgs;
-use super::input_file::read_text;
-use super::printer::{self, cell, field, items};
+use super::{
+    command_error::CommandOutcome,
+    control::perform_once,
+    group_args::GroupArgs,
+    input_file::read_text,
+    printer::{self, cell, field, items},
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
 

@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::admin::{CacheCommand, LiveCommand};
 
-use super::command_error::CommandOutcome;
-use super::control::perform_live;
-use super::group_args::GroupArgs;
-use super::printer::{self, field, items};
+use super::{
+    command_error::CommandOutcome,
+    control::perform_live,
+    group_args::GroupArgs,
+    printer::{self, field, items},
+};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate cache list --data-dir DIR\n  \

@@ -2,19 +2,22 @@
 
 use std::path::Path;
 
-use crate::config::{
-    Config, ConfigProblem, ConfigProblems, certificate_files, check_database_files,
-    open_mail_transport, read_backend_tls, read_certificates, read_environment, read_file,
-    read_public_keys, read_secrets, resolve, sample,
+use crate::{
+    config::{
+        Config, ConfigProblem, ConfigProblems, certificate_files, check_database_files,
+        open_mail_transport, read_backend_tls, read_certificates, read_environment, read_file,
+        read_public_keys, read_secrets, resolve, sample,
+    },
+    leaks::PublishedKeys,
+    mail::{MailConfig, MailDelivery},
 };
-use crate::leaks::PublishedKeys;
-use crate::mail::{MailConfig, MailDelivery};
-use scoregate_base::clock::Clock;
-use scoregate_base::plans::Tier;
+use scoregate_base::{clock::Clock, plans::Tier};
 
-use super::command_error::{CommandError, CommandOutcome, input_is_fine};
-use super::printer;
-use super::serve::environment;
+use super::{
+    command_error::{CommandError, CommandOutcome, input_is_fine},
+    printer,
+    serve::environment,
+};
 
 pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::admin::CommandProblem;
-use crate::config::ConfigProblems;
+use crate::{admin::CommandProblem, config::ConfigProblems};
 use scoregate_scoring::ArchiveError;
 use scoregate_store::maintenance::MaintenanceError;
 

@@ -2,19 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use rustix::fs::Mode;
 
 use crate::admin::{AccountsCommand, CacheCommand, StatusCommand, UsageExportCommand};
 
-use super::command_error::{CommandError, CommandOutcome};
-use super::exit::Exit;
-use super::group_args::{GroupArgs, OutputArgs};
-use super::location_args::LocationArgs;
 use super::{
-    accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
-    status, store, suspects, top, usage, version,
+    accounts, cache, check,
+    command_error::{CommandError, CommandOutcome},
+    demo,
+    exit::Exit,
+    explain,
+    group_args::{GroupArgs, OutputArgs},
+    health, keys,
+    location_args::LocationArgs,
+    nodes, printer, reload, scoring, serve, status, store, suspects, top, usage, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \

@@ -1,8 +1,10 @@
 //! Detects changes of the configuration file by its contents. The file may be rewritten, replaced, or reached through
 //! links that change, as in a mounted `ConfigMap`.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Interval between readings.
 pub(super) const READ_EVERY: Duration = Duration::from_secs(1);

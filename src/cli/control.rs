@@ -1,11 +1,13 @@
 //! Executes commands. Commands on keys use the Unix socket of a running server, or the store of a stopped server, with
 //! the same code. Commands on documents need a running server.
 
-use std::future::Future;
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    future::Future,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -13,22 +15,28 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::UnixStream,
+};
 
-use crate::accounts::TermsByTier;
-use crate::admin::{self, AdminCommand, Administration, CommandProblem, LiveCommand, to_request};
-use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
-use crate::config::Config;
-use crate::instruments::StoreInstruments;
-use crate::registry::KeyChanges;
+use crate::{
+    accounts::TermsByTier,
+    admin::{self, AdminCommand, Administration, CommandProblem, LiveCommand, to_request},
+    app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store},
+    config::Config,
+    instruments::StoreInstruments,
+    registry::KeyChanges,
+};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::maintenance::is_used;
 
-use super::command_error::{CommandError, CommandOutcome};
-use super::printer;
-use super::serve::runtime;
+use super::{
+    command_error::{CommandError, CommandOutcome},
+    printer,
+    serve::runtime,
+};
 
 /// Number of attempts to lock the data directory, and the delay between them. The total is long enough for the start of
 /// a server that reads a million keys from a cold disk.

@@ -1,26 +1,31 @@
 //! `scoregate demo`: runs the gateway and the built-in backend with simulated data, and creates a key for each tier.
 
-use std::fmt::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fmt::Write as _,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use crate::app::{self, RunningServer, ShutdownReport};
-use crate::config::{Config, UpstreamConfig, resolve};
-use crate::mail::MailDelivery;
-use crate::registry::{KeyDetails, NewApplication};
-use scoregate_base::clock::Clock;
-use scoregate_base::plans::standard_tiers;
+use crate::{
+    app::{self, RunningServer, ShutdownReport},
+    config::{Config, UpstreamConfig, resolve},
+    mail::MailDelivery,
+    registry::{KeyDetails, NewApplication},
+};
+use scoregate_base::{clock::Clock, plans::standard_tiers};
 use scoregate_observe::telemetry::log;
 use scoregate_store::{Description, StoredApplication};
 
-use super::command_error::CommandOutcome;
-use super::location_args::LocationArgs;
-use super::printer;
-use super::serve::{StopSignals, runtime, start_log};
+use super::{
+    command_error::CommandOutcome,
+    location_args::LocationArgs,
+    printer,
+    serve::{StopSignals, runtime, start_log},
+};
 
 const ACTOR: &str = "demo";
 /// Subdirectory of the data directory in which mail is stored.

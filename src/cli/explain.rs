@@ -2,14 +2,15 @@
 
 use clap::Args;
 
-use crate::admin::{ExplainBody, LiveCommand, RequestsCommand};
-use crate::gateway::{Explanation, PossibleOutcome, RuleAmounts};
+use crate::{
+    admin::{ExplainBody, LiveCommand, RequestsCommand},
+    gateway::{Explanation, PossibleOutcome, RuleAmounts},
+};
 use scoregate_base::keys::SHOWN_CHARACTERS;
 
-use super::command_error::CommandOutcome;
-use super::control::perform_live;
-use super::group_args::OutputArgs;
-use super::printer;
+use super::{
+    command_error::CommandOutcome, control::perform_live, group_args::OutputArgs, printer,
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 

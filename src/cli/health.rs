@@ -5,21 +5,27 @@
 //! file that is being edited must not make a healthy server fail the check. The reasons why a server is not ready are
 //! in its log.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::Args;
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::app::SOCKET;
-use crate::config::{ConfigProblems, read_environment, read_file, side_port};
+use crate::{
+    app::SOCKET,
+    config::{ConfigProblems, read_environment, read_file, side_port},
+};
 use scoregate_base::clock::Clock;
 
-use super::command_error::{CommandError, CommandOutcome};
-use super::control::{block_on, get};
-use super::printer;
-use super::serve::environment;
+use super::{
+    command_error::{CommandError, CommandOutcome},
+    control::{block_on, get},
+    printer,
+    serve::environment,
+};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n  \
 scoregate health --config scoregate.toml\n  scoregate health --data-dir DIR\n\n\

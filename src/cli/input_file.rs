@@ -1,8 +1,10 @@
 //! Opens files that commands read. Pipes and devices are accepted only as standard input, because they may never end.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use scoregate_base::secret::open_without_waiting;
 

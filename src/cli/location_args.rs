@@ -1,7 +1,6 @@
 //! Options of the commands that run the gateway.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 

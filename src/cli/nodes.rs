@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::admin::{AdminCommand, NodesCommand};
 
-use super::command_error::CommandOutcome;
-use super::control::perform_once;
-use super::group_args::OutputArgs;
-use super::printer::{self, items};
+use super::{
+    command_error::CommandOutcome,
+    control::perform_once,
+    group_args::OutputArgs,
+    printer::{self, items},
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/nodes.txt");
 

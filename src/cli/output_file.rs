@@ -1,9 +1,11 @@
 //! An output file with mode 0600. It is written under a temporary name, and renamed once it is complete and durable.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufWriter, ErrorKind},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use scoregate_store::FileReplacement;
 

@@ -1,8 +1,10 @@
 //! All terminal output. Data goes to standard output, messages go to standard error. If a pipe is closed, the command
 //! ends without an error.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
@@ -11,8 +13,10 @@ use serde_json::Value;
 use scoregate_observe::telemetry::log;
 use scoregate_store::maintenance::recovery_steps;
 
-use super::command_error::{CommandError, CommandOutcome};
-use super::exit::Exit;
+use super::{
+    command_error::{CommandError, CommandOutcome},
+    exit::Exit,
+};
 
 /// Time for which a serving command waits for the last log lines when it ends. Before that, it waits equally long for
 /// the access log.

@@ -2,10 +2,9 @@
 
 use crate::admin::{LiveCommand, Reloaded, SettingsCommand};
 
-use super::command_error::CommandOutcome;
-use super::control::perform_live;
-use super::group_args::OutputArgs;
-use super::printer;
+use super::{
+    command_error::CommandOutcome, control::perform_live, group_args::OutputArgs, printer,
+};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
 Like SIGHUP, but prints the settings that took effect, and the settings that need a restart. If there are errors, nothing\n\

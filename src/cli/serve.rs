@@ -1,27 +1,35 @@
 //! `scoregate serve`: runs the gateway with a configuration.
 
-use std::any::Any;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    any::Any,
+    io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::admin::ReloadRequest;
-use crate::app::{self, InheritedSockets, RunningServer};
-use crate::config::{
-    Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file,
-    read_secrets, resolve,
+use crate::{
+    admin::ReloadRequest,
+    app::{self, InheritedSockets, RunningServer},
+    config::{
+        Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file,
+        read_secrets, resolve,
+    },
 };
 use scoregate_base::clock::Clock;
-use scoregate_observe::telemetry::access_log_writer;
-use scoregate_observe::telemetry::log::{self, LogConfig};
+use scoregate_observe::telemetry::{
+    access_log_writer,
+    log::{self, LogConfig},
+};
 
-use super::command_error::CommandOutcome;
-use super::config_watch::{ConfigWatch, READ_EVERY};
-use super::location_args::LocationArgs;
-use super::printer;
+use super::{
+    command_error::CommandOutcome,
+    config_watch::{ConfigWatch, READ_EVERY},
+    location_args::LocationArgs,
+    printer,
+};
 
 pub(super) fn run(
     path: Option<&Path>,

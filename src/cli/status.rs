@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::admin::{AdminCommand, StatusCommand};
 
-use super::command_error::CommandOutcome;
-use super::control::perform_once;
-use super::group_args::GroupArgs;
-use super::printer::{self, cell, field, items};
+use super::{
+    command_error::CommandOutcome,
+    control::perform_once,
+    group_args::GroupArgs,
+    printer::{self, cell, field, items},
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
 

@@ -9,10 +9,7 @@ use crate::admin::{
     AdminCommand, EvidenceDayView, EvidenceView, SuspectView, SuspectsCommand, SuspectsView,
 };
 
-use super::command_error::CommandOutcome;
-use super::control::perform_once;
-use super::printer;
-use super::serve::ServerArgs;
+use super::{command_error::CommandOutcome, control::perform_once, printer, serve::ServerArgs};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/suspects.txt");
 

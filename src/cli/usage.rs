@@ -4,14 +4,18 @@
 
 use anyhow::Context as _;
 
-use crate::admin::{AdminCommand, UsageExport, UsageExportCommand};
-use crate::config::Config;
+use crate::{
+    admin::{AdminCommand, UsageExport, UsageExportCommand},
+    config::Config,
+};
 use scoregate_store::UsageTotal;
 
-use super::command_error::CommandOutcome;
-use super::control::{CommandTarget, MissingStore, block_on};
-use super::group_args::GroupArgs;
-use super::printer;
+use super::{
+    command_error::CommandOutcome,
+    control::{CommandTarget, MissingStore, block_on},
+    group_args::GroupArgs,
+    printer,
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("help/usage.txt");
 

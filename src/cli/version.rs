@@ -5,8 +5,7 @@ use std::env::consts::{ARCH, OS};
 use scoregate_base::routes::API_VERSION;
 use scoregate_scoring::{ARCHIVE_FORMAT, METHOD_VERSION};
 
-use super::command_error::CommandOutcome;
-use super::printer;
+use super::{command_error::CommandOutcome, printer};
 
 /// The commit and Cargo's profile of a released program. deploy/dist/build.sh sets them.
 const COMMIT: Option<&str> = option_env!("SCOREGATE_COMMIT");

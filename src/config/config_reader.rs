@@ -4,16 +4,20 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use scoregate_base::routes::EndpointTable;
-use scoregate_base::secret::{Secret, SecretSetting};
+use scoregate_base::{
+    routes::EndpointTable,
+    secret::{Secret, SecretSetting},
+};
 
-use super::file::ConfigValues;
-use super::setting_value::SettingValue;
-use super::settings::{IN_A_FILE, Setting, setting_of};
-use super::showable::showable;
-use super::tables::{is_in_a_table, may_be_empty};
-use super::words::nearest;
-use super::{ConfigProblem, ConfigProblems};
+use super::{
+    ConfigProblem, ConfigProblems,
+    file::ConfigValues,
+    setting_value::SettingValue,
+    settings::{IN_A_FILE, Setting, setting_of},
+    showable::showable,
+    tables::{is_in_a_table, may_be_empty},
+    words::nearest,
+};
 
 /// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder. The placeholder
 /// is never used, because any problem rejects the whole configuration.

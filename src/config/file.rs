@@ -1,14 +1,14 @@
 //! Raw settings: paths and values from a TOML file and the environment, before validation and without defaults.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use toml::Value;
 
-use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
-use super::tables::is_one_value;
-use super::{ConfigProblem, ConfigProblems};
+use super::{
+    ConfigProblem, ConfigProblems,
+    settings::{IN_A_FILE, SETTINGS, ValueKind, variable},
+    tables::is_one_value,
+};
 
 /// The given values by path. Later sources override earlier sources.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use crate::admin::Reloaded;
 use scoregate_base::plans::Tier;
 
-use super::file::ConfigValues;
-use super::settings::{IN_A_FILE, setting_of};
-use super::{Config, ConfigProblems, resolve};
+use super::{
+    Config, ConfigProblems,
+    file::ConfigValues,
+    resolve,
+    settings::{IN_A_FILE, setting_of},
+};
 
 impl Config {
     /// Merges these settings into `before`. Settings that can take effect immediately are taken from `self`, other

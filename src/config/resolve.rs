@@ -1,9 +1,8 @@
 //! Converts the given values to a complete [`Config`].
 
-use super::config_reader::ConfigReader;
-use super::file::ConfigValues;
-use super::sections::tls;
-use super::{Config, ConfigProblems, sign_up};
+use super::{
+    Config, ConfigProblems, config_reader::ConfigReader, file::ConfigValues, sections::tls, sign_up,
+};
 
 /// Validates the given values and converts them to a configuration, or reports all problems.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {

@@ -7,10 +7,12 @@ use toml::Value;
 
 use scoregate_base::secret::read_secret_file;
 
-use super::ConfigProblem;
-use super::file::ConfigValues;
-use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
-use super::tables::UPSTREAM_HEADERS;
+use super::{
+    ConfigProblem,
+    file::ConfigValues,
+    settings::{IN_A_FILE, SETTINGS, ValueKind},
+    tables::UPSTREAM_HEADERS,
+};
 
 /// Sets each secret from its file. Reports a secret that is given both directly and in a file.
 pub fn read_secrets(written: &mut ConfigValues) {

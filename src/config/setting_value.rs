@@ -1,16 +1,15 @@
 //! Converts values of settings to the types that components use.
 
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use toml::Value;
 
 use scoregate_base::clock::Wall;
 
-use super::settings::ValueKind;
-use super::words::{duration, size};
+use super::{
+    settings::ValueKind,
+    words::{duration, size},
+};
 
 /// A type that a setting can have.
 pub(super) trait SettingValue: Sized {

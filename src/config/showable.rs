@@ -2,8 +2,10 @@
 
 use toml::Value;
 
-use super::settings::{ValueKind, setting_of};
-use super::tables::UPSTREAM_HEADERS;
+use super::{
+    settings::{ValueKind, setting_of},
+    tables::UPSTREAM_HEADERS,
+};
 
 /// Placeholder for a secret, independent of its length.
 const HIDDEN: &str = "…";

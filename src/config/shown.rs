@@ -5,10 +5,12 @@ use toml::Value;
 use crate::admin::SettingView;
 use scoregate_base::plans::Tier;
 
-use super::Config;
-use super::file::ConfigValues;
-use super::settings::{SETTINGS, setting_of};
-use super::showable::showable;
+use super::{
+    Config,
+    file::ConfigValues,
+    settings::{SETTINGS, setting_of},
+    showable::showable,
+};
 
 impl Config {
     /// All settings: first the table of settings in its order, then the tiers and the other named tables.

@@ -2,14 +2,17 @@
 
 use http::Uri;
 
-use crate::pages::account::AccountSite;
-use crate::site::{MailDomains, SiteConfig, is_domain};
-use scoregate_base::address::is_loopback;
-use scoregate_base::plans::Tier;
-use scoregate_base::routes::{API_BASE, root_of};
+use crate::{
+    pages::account::AccountSite,
+    site::{MailDomains, SiteConfig, is_domain},
+};
+use scoregate_base::{
+    address::is_loopback,
+    plans::Tier,
+    routes::{API_BASE, root_of},
+};
 
-use super::Config;
-use super::config_reader::ConfigReader;
+use super::{Config, config_reader::ConfigReader};
 
 const SIGN_UP: &str = "site.sign_up";
 const BASE_URL: &str = "service.base_url";

@@ -1,7 +1,6 @@
 //! Tables whose names are chosen in the file or are names of endpoints.
 
-use scoregate_base::limits::LimitSetting;
-use scoregate_base::routes::EndpointTable;
+use scoregate_base::{limits::LimitSetting, routes::EndpointTable};
 
 use super::settings::SETTINGS;
 

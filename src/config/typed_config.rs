@@ -1,33 +1,35 @@
 //! The configuration: each field with the setting or section from which it is read.
 
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
-use crate::documents::Retention;
-use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
-use crate::leaks::LeakConfig;
-use crate::mail::{MailConfig, OperatorWebhook};
-use crate::pages::SiteLinks;
-use crate::server::{CertificateFiles, ServerConfig};
-use crate::site::SiteConfig;
-use crate::upstream::ProtectionConfig;
-use scoregate_base::address::Proxies;
-use scoregate_base::evidence::judgement::SuspectRules;
-use scoregate_base::plans::Tier;
-use scoregate_base::routes::EndpointTable;
-use scoregate_base::secret::SecretSetting;
-use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
-use scoregate_observe::traces::TraceConfig;
+use crate::{
+    documents::Retention,
+    gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling},
+    leaks::LeakConfig,
+    mail::{MailConfig, OperatorWebhook},
+    pages::SiteLinks,
+    server::{CertificateFiles, ServerConfig},
+    site::SiteConfig,
+    upstream::ProtectionConfig,
+};
+use scoregate_base::{
+    address::Proxies, evidence::judgement::SuspectRules, plans::Tier, routes::EndpointTable,
+    secret::SecretSetting,
+};
+use scoregate_observe::{
+    telemetry::log::{LEVELS, LogConfig, is_level},
+    traces::TraceConfig,
+};
 use scoregate_store::DatabaseSettings;
 
-use super::config_reader::ConfigReader;
-use super::file::ConfigValues;
-use super::sections::upstream::UpstreamConfig;
-use super::sections::{
-    admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies,
-    server, site, store, suspects, tiers, tls, traces, upstream,
+use super::{
+    config_reader::ConfigReader,
+    file::ConfigValues,
+    sections::{
+        admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies,
+        server, site, store, suspects, tiers, tls, traces,
+        upstream::{self, UpstreamConfig},
+    },
 };
 
 /// Declares the configuration. Fields are read in this order, so a field's expression can use the fields before it.

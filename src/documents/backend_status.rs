@@ -6,8 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::upstream::{ProtectionStatus, UpstreamFailure};
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Wall, routes::DocumentKey};
 
 /// Maximum length of a failure text. Some failures quote the response, which can be long.
 const MAX_REASON_CHARACTERS: usize = 500;

@@ -6,25 +6,33 @@
 #[path = "tests_of_cached_documents.rs"]
 mod tests;
 
-use std::cmp::Reverse;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    cmp::Reverse,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cache::freshness::{KnownRefresh, ttl, verdict};
 use crate::cache::{
     Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval,
     StoredDocument,
+    freshness::{KnownRefresh, ttl, verdict},
 };
-use scoregate_base::clock::{Clock, Mono, Now, Wall};
-use scoregate_base::routes::{DocumentKey, EndpointTable, Selection};
+use scoregate_base::{
+    clock::{Clock, Mono, Now, Wall},
+    routes::{DocumentKey, EndpointTable, Selection},
+};
 
-use crate::documents::changed_keys::ChangedKeys;
-use crate::documents::found_document::FoundDocument;
-use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};
-use crate::documents::retention::Retention;
+use crate::documents::{
+    changed_keys::ChangedKeys,
+    found_document::FoundDocument,
+    refresh_schedule::{DetectedRefresh, RefreshSchedule},
+    retention::Retention,
+};
 
 /// Interval between removals of expired documents. A removal visits every document. Expired documents are never served.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);

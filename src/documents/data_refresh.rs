@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use crate::cache::freshness::overdue_interval;
-use crate::pages::status::DataState;
+use crate::{cache::freshness::overdue_interval, pages::status::DataState};
 use scoregate_base::clock::{Now, Wall};
 
-use super::cached_documents::Documents;
-use super::known_models::KnownModels;
+use super::{cached_documents::Documents, known_models::KnownModels};
 
 impl Documents {
     /// The size of the catalogue: the number of distinct model positions in usage evidence. 0 if no list of models is stored.

@@ -4,20 +4,20 @@
 //! Every change in the cache is written in the background. Changes that arrive during a write are written together.
 //! `mirror_record` encodes the records, and `store::Mirror` handles the file.
 
-use std::sync::Arc;
-use std::thread;
+use std::{sync::Arc, thread};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::RefreshInterval;
-use crate::instruments::DocumentInstruments;
+use crate::{cache::RefreshInterval, instruments::DocumentInstruments};
 use scoregate_base::clock::Clock;
 use scoregate_store::{Mirror, MirrorError, MirrorRecord};
 
-use super::cached_documents::Documents;
-use super::changed_keys::ChangedKeys;
-use super::mirror_record::{self, RestoredDocument};
+use super::{
+    cached_documents::Documents,
+    changed_keys::ChangedKeys,
+    mirror_record::{self, RestoredDocument},
+};
 
 /// The file with the copies of a backend's documents.
 #[derive(Debug)]

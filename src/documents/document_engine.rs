@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::instruments::DocumentInstruments;
-use crate::upstream::ProtectedUpstream;
-use scoregate_base::clock::Clock;
-use scoregate_base::routes::Selection;
+use crate::{instruments::DocumentInstruments, upstream::ProtectedUpstream};
+use scoregate_base::{clock::Clock, routes::Selection};
 
-use super::cached_documents::Documents;
-use super::changed_keys::ChangedKeys;
-use super::disk_mirror::{DiskMirror, MirrorWorker};
-use super::fetcher::Fetcher;
-use super::fleet_documents::{FleetDocuments, SharedFetches};
-use super::refresher::Refresher;
-use super::retention::Retention;
+use super::{
+    cached_documents::Documents,
+    changed_keys::ChangedKeys,
+    disk_mirror::{DiskMirror, MirrorWorker},
+    fetcher::Fetcher,
+    fleet_documents::{FleetDocuments, SharedFetches},
+    refresher::Refresher,
+    retention::Retention,
+};
 
 /// The read-through engine.
 #[derive(Clone)]

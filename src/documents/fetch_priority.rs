@@ -6,10 +6,8 @@
 use std::sync::Arc;
 
 use crate::upstream::{CurrentPriority, PriorityClass};
-use scoregate_base::clock::Mono;
-use scoregate_base::keys::ApplicationId;
-use scoregate_observe::telemetry::trace::TraceContext;
-use scoregate_observe::traces::RequestSpan;
+use scoregate_base::{clock::Mono, keys::ApplicationId};
+use scoregate_observe::{telemetry::trace::TraceContext, traces::RequestSpan};
 
 /// The priority with which a request or a background task fetches a document.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,11 @@
 
 use http::Uri;
 
-use crate::instruments::FetchEnd;
-use crate::upstream::{UpstreamFailure, UpstreamResponse};
-use scoregate_base::clock::Now;
-use scoregate_base::routes::DocumentKey;
+use crate::{
+    instruments::FetchEnd,
+    upstream::{UpstreamFailure, UpstreamResponse},
+};
+use scoregate_base::{clock::Now, routes::DocumentKey};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 /// Starts the span. `backend` is the address of the backend. The built-in backend has no URL.

@@ -1,28 +1,31 @@
 //! A fetch: requests a document from the backend, and stores the response or caches the failure. Each fetch runs in a
 //! separate task. `fetcher` decides when to fetch.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::thread::available_parallelism;
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, sync::Arc, thread::available_parallelism, time::Duration};
 
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
-use crate::cache::{Document, DocumentContent, FlightLeader, NegativeCache, StoredDocument};
-use crate::instruments::{DocumentInstruments, FetchEnd};
-use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
-use scoregate_base::clock::{Clock, Now};
-use scoregate_base::routes::DocumentKey;
+use crate::{
+    cache::{Document, DocumentContent, FlightLeader, NegativeCache, StoredDocument},
+    instruments::{DocumentInstruments, FetchEnd},
+    upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse},
+};
+use scoregate_base::{
+    clock::{Clock, Now},
+    routes::DocumentKey,
+};
 use scoregate_observe::traces::OpenSpan;
 
-use super::backend_status::LastFetches;
-use super::cached_documents::{Confirmation, Documents};
-use super::fetch_priority::FetchContext;
-use super::fetch_span;
-use super::fleet_documents::{FleetClaim, FleetDocuments};
-use super::known_models::KnownModels;
-use super::shared_fetch::{FetchTurn, SharedFetch};
+use super::{
+    backend_status::LastFetches,
+    cached_documents::{Confirmation, Documents},
+    fetch_priority::FetchContext,
+    fetch_span,
+    fleet_documents::{FleetClaim, FleetDocuments},
+    known_models::KnownModels,
+    shared_fetch::{FetchTurn, SharedFetch},
+};
 
 /// Time for which a failed fetch is not repeated. It is short, so that a recovery is detected soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);

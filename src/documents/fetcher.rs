@@ -3,24 +3,29 @@
 //!
 //! Fetches run in tasks that do not belong to a client; see `fetch_task`.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use crate::cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument};
-use crate::instruments::{CacheOutcome, DocumentInstruments};
-use crate::upstream::{ProtectedUpstream, UpstreamRequest};
-use scoregate_base::clock::{Clock, Mono};
-use scoregate_base::routes::{DocumentKey, Selection};
+use crate::{
+    cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument},
+    instruments::{CacheOutcome, DocumentInstruments},
+    upstream::{ProtectedUpstream, UpstreamRequest},
+};
+use scoregate_base::{
+    clock::{Clock, Mono},
+    routes::{DocumentKey, Selection},
+};
 
-use super::backend_status::BackendStatus;
-use super::cached_documents::Documents;
-use super::fetch_priority::{FetchContext, FetchPriority};
-use super::fetch_task::{FetchError, FetchResult, FetchWorker};
-use super::fleet_documents::FleetDocuments;
-use super::known_models::KnownModels;
-use super::probe_turns::ProbeTurns;
+use super::{
+    backend_status::BackendStatus,
+    cached_documents::Documents,
+    fetch_priority::{FetchContext, FetchPriority},
+    fetch_task::{FetchError, FetchResult, FetchWorker},
+    fleet_documents::FleetDocuments,
+    known_models::KnownModels,
+    probe_turns::ProbeTurns,
+};
 
 /// The reason why a request got no document.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,18 +7,26 @@
 #[path = "tests_of_fleet_documents.rs"]
 mod tests;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::cache::{PublishedVersion, StoredDocument};
-use crate::instruments::{DocumentInstruments, SharedFetchEnd};
-use scoregate_base::clock::{Clock, Mono, Wall};
-use scoregate_base::routes::DocumentKey;
+use crate::{
+    cache::{PublishedVersion, StoredDocument},
+    instruments::{DocumentInstruments, SharedFetchEnd},
+};
+use scoregate_base::{
+    clock::{Clock, Mono, Wall},
+    routes::DocumentKey,
+};
 use scoregate_store::{
     AgreedRefresh, EngineClock, Publication, PublishedDocument, SharedDocuments, StoreError,
 };

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::cache::StoredDocument;
-use scoregate_base::evidence::catalogue_size;
-use scoregate_base::routes::{DocumentKey, ModelId};
+use scoregate_base::{
+    evidence::catalogue_size,
+    routes::{DocumentKey, ModelId},
+};
 
 use super::cached_documents::Documents;
 

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::retention::Retention;
 use crate::cache::{BadContent, Document, DocumentContent, StoredDocument, Validators};
-use scoregate_base::clock::{Mono, Now, Wall};
-use scoregate_base::plans::{MOST_FIELD_SETS, Rights};
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{
+    clock::{Mono, Now, Wall},
+    plans::{MOST_FIELD_SETS, Rights},
+    routes::DocumentKey,
+};
 use scoregate_store::MirrorRecord;
 
 /// The header of a record. Times are milliseconds of wall time.

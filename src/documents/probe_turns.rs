@@ -1,13 +1,11 @@
 //! Limits requests for unlisted models to one per second. Callers take turns. Invented model ids therefore cost the
 //! backend very little, and no caller can use up the turns of others.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::Mutex;
 
-use scoregate_base::clock::Mono;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{clock::Mono, keys::ApplicationId};
 
 /// Interval between two fetches of unlisted models.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);

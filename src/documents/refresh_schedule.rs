@@ -1,15 +1,19 @@
 //! The backend's refreshes: the last one detected and the next one expected. `cache::freshness` handles the dates of a
 //! document.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::cache::{RefreshInterval, StoredDocument};
-use scoregate_base::clock::{Mono, Now, Wall};
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{
+    clock::{Mono, Now, Wall},
+    routes::DocumentKey,
+};
 
 /// The backend's refreshes, as far as they are known.
 #[derive(Debug, Default)]

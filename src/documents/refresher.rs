@@ -5,23 +5,31 @@
 //! allows it. Once a refresh is overdue, a changed document that was fetched for a request also indicates it. Documents
 //! that are not in use are refreshed on their next request.
 
-use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{PublishedVersion, RefreshInterval, StoredDocument};
-use scoregate_base::clock::{Clock, Mono};
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{
+    clock::{Clock, Mono},
+    routes::DocumentKey,
+};
 
-use super::cached_documents::Documents;
-use super::fetcher::Fetcher;
-use super::fleet_decision::FollowedRefresh;
-use super::fleet_documents::{FleetDocuments, FleetTurn};
-use super::refresh_schedule::DetectedRefresh;
+use super::{
+    cached_documents::Documents,
+    fetcher::Fetcher,
+    fleet_decision::FollowedRefresh,
+    fleet_documents::{FleetDocuments, FleetTurn},
+    refresh_schedule::DetectedRefresh,
+};
 
 /// Number of concurrent refreshes. The backend's queue limits how many requests are sent.
 const CONCURRENT_REFRESHES: usize = 4;

@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
-use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
-use crate::cache::{EnvelopeFields, StaleWindows, StoredDocument, ToolResultWriter};
-use scoregate_base::clock::{Mono, Wall};
-use scoregate_base::plans::FieldSets;
-use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
+use crate::cache::{
+    EnvelopeFields, StaleWindows, StoredDocument, ToolResultWriter,
+    freshness::{FreshnessDates, KnownRefresh, dates},
+};
+use scoregate_base::{
+    clock::{Mono, Wall},
+    plans::FieldSets,
+    routes::{DocumentKey, EndpointTable, Route},
+};
 
 /// The retention of documents.
 #[derive(Clone, Debug)]

@@ -7,17 +7,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
-use crate::cache::freshness::overdue_interval;
-use crate::cache::{Document, FlightLeader, PublishedVersion, StoredDocument};
-use scoregate_base::clock::{Clock, Mono};
-use scoregate_base::routes::DocumentKey;
+use crate::cache::{
+    Document, FlightLeader, PublishedVersion, StoredDocument, freshness::overdue_interval,
+};
+use scoregate_base::{
+    clock::{Clock, Mono},
+    routes::DocumentKey,
+};
 use scoregate_store::MirrorRecord;
 
-use super::cached_documents::Documents;
-use super::fleet_decision::{FleetNeed, not_before};
-use super::fleet_documents::{FleetClaim, FleetDocuments, FleetTurn, TakenDocument};
-use super::known_models::KnownModels;
-use super::mirror_record;
+use super::{
+    cached_documents::Documents,
+    fleet_decision::{FleetNeed, not_before},
+    fleet_documents::{FleetClaim, FleetDocuments, FleetTurn, TakenDocument},
+    known_models::KnownModels,
+    mirror_record,
+};
 
 /// The decision on which gateway fetches a document.
 pub(super) enum FetchTurn {

@@ -1,8 +1,10 @@
 //! Tests that expired documents are removed.
 
 use super::*;
-use crate::cache::{DocumentContent, StaleWindows, Validators};
-use crate::documents::Lifetime;
+use crate::{
+    cache::{DocumentContent, StaleWindows, Validators},
+    documents::Lifetime,
+};
 use scoregate_base::plans::FieldSets;
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -5,8 +5,7 @@
 //! wait for the ledger moves to the `waiting` pool, so a slow ledger does not cause refusals of requests whose units
 //! are leased. Dropping a slot releases it. `upstream` limits the number of upstream requests.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 

@@ -3,11 +3,12 @@
 //! Refusals of an IPv6 address are counted for its /64. Pages are also counted for the larger blocks that contain it: a
 //! page costs more than a refusal, and a /48 has 65,536 /64s. Each application with a known key has a separate guard.
 
-use std::net::IpAddr;
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
-use scoregate_base::clock::Now;
-use scoregate_base::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
+use scoregate_base::{
+    clock::Now,
+    limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit},
+};
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// KiB of pages that an address gets per minute for each refusal that the guard allows. The largest page costs about

@@ -2,19 +2,23 @@
 //!
 //! This is not a stable interface: it changes with the stages.
 
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, request::Parts};
 
 use crate::cache;
-use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::Rights;
-use scoregate_base::routes::{DocumentKey, EndpointTable};
+use scoregate_base::{
+    keys::KeyForm,
+    plans::Rights,
+    routes::{DocumentKey, EndpointTable},
+};
 
-use super::refusal::{MisplacedKey, Refusal};
-use super::request::credentials::Credentials;
-use super::request::request_headers::RequestHeaders;
-use super::stages::parse::{ReceivedRequest, parse};
-use super::stages::resolve;
+use super::{
+    refusal::{MisplacedKey, Refusal},
+    request::{credentials::Credentials, request_headers::RequestHeaders},
+    stages::{
+        parse::{ReceivedRequest, parse},
+        resolve,
+    },
+};
 
 /// Resolves the requested document.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {

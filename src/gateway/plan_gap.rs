@@ -1,8 +1,9 @@
 //! A right that the caller's tier lacks: the error code, the message, and a tier that has the right.
 
-use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
+use scoregate_base::{
+    plans::{MissingRight, PeriodSet, Rights, Tier},
+    routes::{AllowedValues, DocumentKey, Param, Period, codes::ErrorCode},
+};
 
 /// The right that a tier lacks for a document. The type owns no heap memory, so refusals own none either, and a hit has
 /// nothing to free.

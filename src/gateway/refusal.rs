@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use crate::accounts::{KeyFault, Shortage};
-use scoregate_base::limits::{LimitRow, LimitRule, LimitStatus, Period, Scope};
-use scoregate_base::plans::{PeriodSet, Tier};
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::{AllowedValues, BadParam, Param};
+use scoregate_base::{
+    limits::{LimitRow, LimitRule, LimitStatus, Period, Scope},
+    plans::{PeriodSet, Tier},
+    routes::{AllowedValues, BadParam, Param, codes::ErrorCode},
+};
 use scoregate_store::RequestOutcome;
 
 use super::plan_gap::{PlanGap, allowed};

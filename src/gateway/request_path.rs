@@ -5,27 +5,33 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::future::{Either, ready};
-use http::Response;
-use http::request::Parts;
+use futures_util::{
+    FutureExt as _,
+    future::{Either, ready},
+};
+use http::{Response, request::Parts};
 use http_body_util::Full;
 
-use super::refusal::Refusal;
-use super::request::connection_trust::ConnectionTrust;
-use super::request::exchange::Exchange;
-use super::request::peer::Peer;
-use super::request::progress::{Identification, RequestProgress, Waiting, WaitingFor};
-use super::request_services::Gateway;
-use super::response::reply::Reply;
-use super::response::response_context::ResponseContext;
-use super::stages::admit::{Admission, admit};
-use super::stages::fetch::{fetch, revalidate};
-use super::stages::find_page::{find_page, within_page_bytes};
-use super::stages::guard::guarded;
-use super::stages::me::me;
-use super::stages::parse::{ReceivedRequest, parse};
-use super::stages::respond::respond;
+use super::{
+    refusal::Refusal,
+    request::{
+        connection_trust::ConnectionTrust,
+        exchange::Exchange,
+        peer::Peer,
+        progress::{Identification, RequestProgress, Waiting, WaitingFor},
+    },
+    request_services::Gateway,
+    response::{reply::Reply, response_context::ResponseContext},
+    stages::{
+        admit::{Admission, admit},
+        fetch::{fetch, revalidate},
+        find_page::{find_page, within_page_bytes},
+        guard::guarded,
+        me::me,
+        parse::{ReceivedRequest, parse},
+        respond::respond,
+    },
+};
 
 impl Gateway {
     /// Opens the exchange and answers the request. The future is boxed only if the request has to wait.

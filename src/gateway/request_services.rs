@@ -3,33 +3,31 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
-use http::request::Parts;
+use http::{Response, request::Parts};
 use http_body_util::Full;
 
-use crate::accounts::KeyDirectory;
-use crate::documents::DocumentEngine;
-use crate::quota::Leases;
+use crate::{accounts::KeyDirectory, documents::DocumentEngine, quota::Leases};
 
-use crate::pages::Pages;
-use crate::status::StatusPublisher;
-use scoregate_base::address::Proxies;
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::{ApplicationId, Digest, KeyForm};
-use scoregate_base::routes::EndpointTable;
+use crate::{pages::Pages, status::StatusPublisher};
+use scoregate_base::{
+    address::Proxies,
+    clock::Clock,
+    keys::{ApplicationId, Digest, KeyForm},
+    routes::EndpointTable,
+};
 
-use super::concurrency_limit::ConcurrencyLimit;
-use super::guard::AddressGuard;
-use super::observation::recorders::RequestRecorders;
-use super::request::connection_trust::ConnectionTrust;
-use super::request::credentials::Credentials;
-use super::request::peer::Peer;
-use super::request::request_headers::RequestHeaders;
-use super::request::target_memo::TargetMemo;
-use super::response::cors::CorsPolicy;
-use super::response::deprecation::Deprecation;
-use super::service_notice::ServiceNotice;
-use super::stages::parse::{ReceivedRequest, is_well_formed};
+use super::{
+    concurrency_limit::ConcurrencyLimit,
+    guard::AddressGuard,
+    observation::recorders::RequestRecorders,
+    request::{
+        connection_trust::ConnectionTrust, credentials::Credentials, peer::Peer,
+        request_headers::RequestHeaders, target_memo::TargetMemo,
+    },
+    response::{cors::CorsPolicy, deprecation::Deprecation},
+    service_notice::ServiceNotice,
+    stages::parse::{ReceivedRequest, is_well_formed},
+};
 
 /// The services that requests use. Built by `app`.
 pub struct Gateway {

@@ -1,25 +1,32 @@
 //! Steps of the request path that consist of several stages.
 
-use crate::accounts::Charge;
-use crate::instruments::{CacheOutcome, RequestSubject};
-use scoregate_base::clock::Now;
-use scoregate_base::routes::Route;
+use crate::{
+    accounts::Charge,
+    instruments::{CacheOutcome, RequestSubject},
+};
+use scoregate_base::{clock::Now, routes::Route};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
-use super::refusal::Refusal;
-use super::request::connection_trust::ConnectionTrust;
-use super::request::exchange::Exchange;
-use super::request::progress::{Identification, Identified, RequestProgress, Waiting, WaitingFor};
-use super::request_services::Gateway;
-use super::response::reply::{DocumentReply, Reply, document_use};
-use super::stages::admit::Admission;
-use super::stages::authenticate::{Caller, authenticate};
-use super::stages::charge::charge;
-use super::stages::fetch::Served;
-use super::stages::me::me;
-use super::stages::parse::ParsedRequest;
-use super::stages::resolve::{Lookup, ResolvedTarget, Wanted, entitle, resolve};
-use super::stages::settle::settle;
+use super::{
+    refusal::Refusal,
+    request::{
+        connection_trust::ConnectionTrust,
+        exchange::Exchange,
+        progress::{Identification, Identified, RequestProgress, Waiting, WaitingFor},
+    },
+    request_services::Gateway,
+    response::reply::{DocumentReply, Reply, document_use},
+    stages::{
+        admit::Admission,
+        authenticate::{Caller, authenticate},
+        charge::charge,
+        fetch::Served,
+        me::me,
+        parse::ParsedRequest,
+        resolve::{Lookup, ResolvedTarget, Wanted, entitle, resolve},
+        settle::settle,
+    },
+};
 
 impl Gateway {
     /// Authenticates the caller and resolves the target. Inlined for the same reason as `resolve`.

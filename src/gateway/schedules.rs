@@ -4,23 +4,33 @@
 //!
 //! Sequential schedules are in `limits::schedules`.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
-use crate::accounts::{Charge, KeyDirectory, SCHEDULED, TermsByTier, stored, switch_here};
-use crate::gateway::stages::admit::{Admission, admit};
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::charge::charge;
-use crate::instruments::LedgerInstruments;
-use crate::quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork};
-use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::{DayTotals, LimitSetting, NodeTotals, OwnLimits};
-use scoregate_base::plans::standard_tiers;
+use crate::{
+    accounts::{Charge, KeyDirectory, SCHEDULED, TermsByTier, stored, switch_here},
+    gateway::stages::{
+        admit::{Admission, admit},
+        authenticate::Caller,
+        charge::charge,
+    },
+    instruments::LedgerInstruments,
+    quota::{Leases, LedgerCalls, LedgerWork, SpawnLedgerWork},
+};
+use scoregate_base::{
+    clock::{Clock, Day, ManualClock, Wall},
+    keys::Digest,
+    limits::{DayTotals, LimitSetting, NodeTotals, OwnLimits},
+    plans::standard_tiers,
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError,

@@ -4,8 +4,7 @@ use metrics::{Counter, Gauge};
 
 use scoregate_observe::telemetry::metrics::{MetricFamily, number_value};
 
-use super::labels::PoolLabel;
-use super::metric_handles::metric_handles;
+use super::{labels::PoolLabel, metric_handles::metric_handles};
 
 metric_handles! {
     /// Metric handles for the pools of concurrency slots.

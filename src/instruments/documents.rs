@@ -7,9 +7,11 @@ use metrics::{Counter, Gauge, Histogram};
 use crate::upstream::{BreakerState, ProtectionStatus};
 use scoregate_observe::telemetry::metrics::{MetricFamily, number_value};
 
-use super::backend_addresses::AddressMetrics;
-use super::background::{FetchEnd, SharedFetchEnd};
-use super::metric_handles::metric_handles;
+use super::{
+    backend_addresses::AddressMetrics,
+    background::{FetchEnd, SharedFetchEnd},
+    metric_handles::metric_handles,
+};
 
 metric_handles! {
     /// Metric handles for documents and the backend. `addresses` are the addresses of the backend, in the configured

@@ -2,8 +2,10 @@
 
 use http::StatusCode;
 
-use scoregate_base::plans::TierIndex;
-use scoregate_base::routes::{EndpointTable, Route};
+use scoregate_base::{
+    plans::TierIndex,
+    routes::{EndpointTable, Route},
+};
 use scoregate_observe::telemetry::metrics::{MetricLabel, metric_label};
 
 /// The endpoint label of a request.

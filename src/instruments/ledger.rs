@@ -4,9 +4,11 @@ use metrics::{Counter, Gauge};
 
 use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value};
 
-use super::background::{UnitUse, UnreachableDecision};
-use super::metric_handles::metric_handles;
-use super::store::StoreInstruments;
+use super::{
+    background::{UnitUse, UnreachableDecision},
+    metric_handles::metric_handles,
+    store::StoreInstruments,
+};
 
 metric_handles! {
     /// Metric handles for quota units.

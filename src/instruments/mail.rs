@@ -9,8 +9,7 @@ use scoregate_observe::telemetry::metrics::{
 };
 use scoregate_store::MailKind;
 
-use super::metric_handles::metric_handles;
-use super::store::StoreInstruments;
+use super::{metric_handles::metric_handles, store::StoreInstruments};
 
 metric_label! {
     /// The result of an attempt to send an email.

@@ -5,18 +5,21 @@ use std::time::Duration;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram};
 
-use scoregate_base::limits::LimitRule;
-use scoregate_base::plans::TierIndex;
-use scoregate_base::routes::EndpointTable;
-use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::{
+    limits::LimitRule,
+    plans::TierIndex,
+    routes::{EndpointTable, codes::ErrorCode},
+};
 use scoregate_observe::telemetry::metrics::{
     CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry, number_value,
 };
 
-use super::background::UnitUse;
-use super::labels::{RequestSubject, StatusClass, TierLabel};
-use super::metric_handles::metric_handles;
-use super::outcome::CacheOutcome;
+use super::{
+    background::UnitUse,
+    labels::{RequestSubject, StatusClass, TierLabel},
+    metric_handles::metric_handles,
+    outcome::CacheOutcome,
+};
 
 metric_handles! {
     /// Metric handles for requests.

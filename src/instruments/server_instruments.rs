@@ -5,12 +5,10 @@ use std::sync::Arc;
 use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
-use super::capacity::CapacityInstruments;
-use super::documents::DocumentInstruments;
-use super::ledger::LedgerInstruments;
-use super::mail::MailInstruments;
-use super::requests::RequestInstruments;
-use super::store::StoreInstruments;
+use super::{
+    capacity::CapacityInstruments, documents::DocumentInstruments, ledger::LedgerInstruments,
+    mail::MailInstruments, requests::RequestInstruments, store::StoreInstruments,
+};
 
 /// The metric handles of a server. Each part of the server uses the handles for its subject.
 pub struct ServerInstruments {

@@ -1,7 +1,6 @@
 //! Metric handles for the database that several gateways share.
 
-use std::num::NonZeroU32;
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use metrics::{Counter, Gauge};
 

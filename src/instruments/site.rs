@@ -3,8 +3,7 @@
 use http::StatusCode;
 use metrics::Counter;
 
-use super::labels::StatusClass;
-use super::metric_handles::metric_handles;
+use super::{labels::StatusClass, metric_handles::metric_handles};
 use scoregate_observe::telemetry::metrics::{MetricFamily, metric_label};
 
 metric_handles! {

@@ -8,10 +8,10 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::{MetricFamily, flag_value, number_value};
 use scoregate_store::StoreError;
 
-use super::background::StoreWork;
-use super::leaks::LeakOutcome;
-use super::metric_handles::metric_handles;
-use super::shared_store::SharedStoreMetrics;
+use super::{
+    background::StoreWork, leaks::LeakOutcome, metric_handles::metric_handles,
+    shared_store::SharedStoreMetrics,
+};
 
 metric_handles! {
     /// Metric handles for the store and its keys.

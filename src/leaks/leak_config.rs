@@ -1,13 +1,10 @@
 //! Settings of the receiver of leaked keys, and the functions that read the public keys.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use http::Uri;
 
-use crate::registry::LeakAction;
-use crate::upstream::read_public_document;
+use crate::{registry::LeakAction, upstream::read_public_document};
 use scoregate_base::clock::Clock;
 
 use super::published_keys::PublishedKeys;

@@ -1,30 +1,38 @@
 //! Handling of requests to the receiver of leaked keys.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
-    RETRY_AFTER,
+use http::{
+    Method, Response, StatusCode, Version,
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+        RETRY_AFTER,
+    },
+    request::Parts,
 };
-use http::request::Parts;
-use http::{Method, Response, StatusCode, Version};
 use http_body_util::Full;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use crate::bodies::{BodyFailure, Holder, RequestBody};
-use crate::gateway::{Gateway, Peer};
-use crate::instruments::LeakOutcome;
-use crate::registry::{LeakedKey, LeakedKeys};
+use crate::{
+    bodies::{BodyFailure, Holder, RequestBody},
+    gateway::{Gateway, Peer},
+    instruments::LeakOutcome,
+    registry::{LeakedKey, LeakedKeys},
+};
 use scoregate_base::keys::{Digest, KeyForm, shown_prefix};
 
-use super::published_keys::{PublishedKeys, has_form};
-use super::report_slots::ReportSlots;
-use super::scan_report::{ReportedToken, TokenLabel};
+use super::{
+    published_keys::{PublishedKeys, has_form},
+    report_slots::ReportSlots,
+    scan_report::{ReportedToken, TokenLabel},
+};
 
 const PATH: &str = "/secret-scanning";
 const IDENTIFIER: HeaderName = HeaderName::from_static("github-public-key-identifier");

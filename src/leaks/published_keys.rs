@@ -4,14 +4,19 @@ use std::collections::HashMap;
 
 use arc_swap::ArcSwap;
 use data_encoding::BASE64;
-use rustls::SignatureScheme;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
+use rustls::{
+    SignatureScheme,
+    crypto::ring,
+    pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, pem::PemObject as _},
+};
 use serde::Deserialize;
-use x509_cert::der::Decode as _;
-use x509_cert::der::asn1::{SequenceOf, UintRef};
-use x509_cert::spki::SubjectPublicKeyInfoRef;
+use x509_cert::{
+    der::{
+        Decode as _,
+        asn1::{SequenceOf, UintRef},
+    },
+    spki::SubjectPublicKeyInfoRef,
+};
 
 /// The first byte and the length of an uncompressed point on P-256.
 const POINT: (u8, usize) = (4, 65);

@@ -1,7 +1,6 @@
 //! Slots for signed reports that are being processed. They limit memory use, because reports are held in memory.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use parking_lot::Mutex;
 

@@ -1,12 +1,16 @@
 //! Writes each email to a file, for testing without a mail server.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
 
-use super::failure::{FailureScope, MailFailure};
-use super::message::OutgoingMail;
+use super::{
+    failure::{FailureScope, MailFailure},
+    message::OutgoingMail,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct MailDirectory {

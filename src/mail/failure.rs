@@ -1,10 +1,7 @@
 //! The reasons why an email was not sent, or cannot be sent with the settings. Their texts do not quote server replies,
 //! which may contain the recipient's address.
 
-use std::error::Error;
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
+use std::{error::Error, fmt, io, path::PathBuf};
 
 use super::message::InvalidMail;
 

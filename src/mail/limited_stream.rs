@@ -1,10 +1,12 @@
 //! A stream to a mail server that fails once the server has sent too many bytes.
 
-use std::fmt::Debug;
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::{
+    fmt::Debug,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use lettre::transport::smtp::client::AsyncTokioStream;
 use memchr::memchr_iter;

@@ -1,13 +1,20 @@
 //! A queued email as a MIME message. Unauthenticated clients choose the recipient and names in the subject. Neither can
 //! inject a header or a command.
 
-use std::fmt;
-use std::str::FromStr as _;
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt,
+    str::FromStr as _,
+    time::{Duration, SystemTime},
+};
 
-use lettre::message::header::{HeaderName, HeaderValue};
-use lettre::message::{Mailbox, Message, MultiPart};
-use lettre::{Address, transport::smtp::extension::ClientId};
+use lettre::{
+    Address,
+    message::{
+        Mailbox, Message, MultiPart,
+        header::{HeaderName, HeaderValue},
+    },
+    transport::smtp::extension::ClientId,
+};
 
 use scoregate_base::clock::Wall;
 use scoregate_store::NewMail;

@@ -1,7 +1,6 @@
 //! Measures the mail queue for the metrics.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::instruments::{MailInstruments, StoreWork};
 use scoregate_base::clock::Clock;

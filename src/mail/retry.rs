@@ -1,7 +1,6 @@
 //! Decides whether an email is removed or sent again after an attempt. The functions are pure.
 
-use std::fmt::Display;
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use crate::instruments::MailResult;
 use scoregate_base::clock::Wall;

@@ -1,7 +1,6 @@
 //! The worker that sends queued mail and records the results.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,11 +10,13 @@ use scoregate_store::{
     ClaimedMail, MailAttempt, MailClaim, MailLane, MailOutcome, Store, StoreError, StoreResult,
 };
 
-use super::failure::MailFailure;
-use super::message::{SenderMailbox, outgoing};
-use super::retry::{is_expired, recorded, released, removed, result};
-use super::settings::MailConfig;
-use super::transport::{MailSession, MailTransport};
+use super::{
+    failure::MailFailure,
+    message::{SenderMailbox, outgoing},
+    retry::{is_expired, recorded, released, removed, result},
+    settings::MailConfig,
+    transport::{MailSession, MailTransport},
+};
 
 /// Interval between readings of an empty queue.
 const POLL_EVERY: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! The typed mail settings. `config/mail.rs` reads them.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use scoregate_base::secret::SecretSetting;
 

@@ -1,24 +1,25 @@
 //! The SMTP client. A failure names its step, because a refused recipient concerns only one message, but a refused
 //! login concerns all messages.
 
-use std::fmt::Display;
-use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{fmt::Display, io, net::SocketAddr, time::Duration};
 
-use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
-use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
-use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use lettre::transport::smtp::{
+    authentication::{Credentials, Mechanism},
+    client::{AsyncSmtpConnection, AsyncTokioStream},
+    commands::{Data, Mail, Rcpt, Rset},
+    extension::{ClientId, Extension, MailBodyParameter, MailParameter},
+};
 use tokio::net::TcpStream;
 
 use scoregate_base::clock::Clock;
 
-use super::failure::{FailureScope, MailFailure, SmtpStep, UnusableTransport};
-use super::limited_stream::LimitedStream;
-use super::message::{OutgoingMail, SenderMailbox};
-use super::settings::SmtpServer;
-use super::smtp_tls::MailTls;
+use super::{
+    failure::{FailureScope, MailFailure, SmtpStep, UnusableTransport},
+    limited_stream::LimitedStream,
+    message::{OutgoingMail, SenderMailbox},
+    settings::SmtpServer,
+    smtp_tls::MailTls,
+};
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 /// Timeout for optional commands. If there is no reply, the connection is closed.

@@ -1,19 +1,21 @@
 //! TLS settings for an SMTP server, prepared at startup.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use lettre::transport::smtp::client::{
     Certificate, CertificateStore, TlsParameters, TlsParametersBuilder, TlsVersion,
 };
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
 use tokio_rustls::TlsConnector;
 
-use super::failure::UnusableTransport;
-use super::settings::{SmtpServer, SmtpTls};
+use super::{
+    failure::UnusableTransport,
+    settings::{SmtpServer, SmtpTls},
+};
 
 /// The encryption of connections.
 pub(super) enum MailTls {

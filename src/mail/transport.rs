@@ -2,11 +2,13 @@
 
 use scoregate_base::clock::Clock;
 
-use super::directory::MailDirectory;
-use super::failure::{MailFailure, UnusableTransport};
-use super::message::OutgoingMail;
-use super::settings::{MailConfig, MailDelivery};
-use super::smtp::{SmtpClient, SmtpSession};
+use super::{
+    directory::MailDirectory,
+    failure::{MailFailure, UnusableTransport},
+    message::OutgoingMail,
+    settings::{MailConfig, MailDelivery},
+    smtp::{SmtpClient, SmtpSession},
+};
 
 /// An open transport.
 pub struct MailTransport(TransportKind);

@@ -2,25 +2,30 @@
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, HOST, RETRY_AFTER};
-use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http::{
+    HeaderValue, Method, Response, StatusCode, Version,
+    header::{ALLOW, CONNECTION, HOST, RETRY_AFTER},
+    request::Parts,
+};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::bodies::{BodyFailure, Holder, RequestBody};
-use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
-use crate::instruments::{McpInstruments, McpOutcome};
-use crate::pages::MCP;
-use scoregate_base::address::is_own_origin;
-use scoregate_base::routes::EndpointTable;
+use crate::{
+    bodies::{BodyFailure, Holder, RequestBody},
+    gateway::{ConnectionTrust, CorsGrant, Gateway, Peer},
+    instruments::{McpInstruments, McpOutcome},
+    pages::MCP,
+};
+use scoregate_base::{address::is_own_origin, routes::EndpointTable};
 
-use super::mcp_headers::{McpHeaders, SentField};
-use super::mcp_tool::McpTool;
-use super::protocol::{self, PROTOCOLS, ProtocolEra};
-use super::rpc_message::{BadMessage, CallArguments, RpcError, RpcMessage};
-use super::rpc_reply;
-use super::tool_result::{describe, translated};
+use super::{
+    mcp_headers::{McpHeaders, SentField},
+    mcp_tool::McpTool,
+    protocol::{self, PROTOCOLS, ProtocolEra},
+    rpc_message::{BadMessage, CallArguments, RpcError, RpcMessage},
+    rpc_reply,
+    tool_result::{describe, translated},
+};
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
 /// The methods and headers that pages of other origins may use.

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use scoregate_base::routes::{AllowedValues, Endpoint, Param};
 

@@ -1,8 +1,10 @@
 //! Revisions of the protocol. In the newest revision, each request states the version. In the other revisions, the
 //! version is negotiated in a handshake.
 
-use super::mcp_headers::{self, McpHeaders, SentField};
-use super::rpc_message::{BadMessage, RpcError, RpcMessage};
+use super::{
+    mcp_headers::{self, McpHeaders, SentField},
+    rpc_message::{BadMessage, RpcError, RpcMessage},
+};
 
 /// The supported revisions, newest first. Only the first revision has no handshake.
 pub const PROTOCOLS: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];

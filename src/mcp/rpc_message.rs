@@ -1,11 +1,12 @@
 //! A JSON-RPC 2.0 message from a client: a single request or notification. Batches and responses are invalid.
 
-use std::borrow::{Borrow, Cow};
-use std::collections::BTreeMap;
-use std::ops::Deref;
+use std::{
+    borrow::{Borrow, Cow},
+    collections::BTreeMap,
+    ops::Deref,
+};
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 /// Maximum size of an id, which the response repeats.

@@ -1,17 +1,17 @@
 //! Translates the response to a request into the result of a call.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE},
+};
 use http_body_util::{BodyExt as _, Full};
 use serde::Deserialize;
 
 use crate::instruments::McpOutcome;
 use scoregate_base::routes::{Endpoint, append, append_string};
 
-use super::brief_text::brief_text;
-use super::rpc_message::RpcError;
-use super::rpc_reply;
+use super::{brief_text::brief_text, rpc_message::RpcError, rpc_reply};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");

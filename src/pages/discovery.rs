@@ -1,20 +1,20 @@
 //! Files for programs that look for the API: `robots.txt`, `llms.txt`, `/.well-known/api-catalog` (RFC 9727) and
 //! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::cache::EncodedBodies;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::API_BASE;
+use scoregate_base::{clock::Wall, routes::API_BASE};
 
-use super::page::{Page, REVALIDATED, TEXT};
-use super::pages_config::PagesConfig;
-use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, LLMS_TXT, MCP, OPENAPI, STATUS};
-use super::sample;
-use super::site_links::TERMS;
+use super::{
+    page::{Page, REVALIDATED, TEXT},
+    pages_config::PagesConfig,
+    paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, LLMS_TXT, MCP, OPENAPI, STATUS},
+    sample,
+    site_links::TERMS,
+};
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";

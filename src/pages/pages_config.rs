@@ -1,13 +1,13 @@
 //! The values on the pages that are not in the tables.
 
-use scoregate_base::plans::{FieldSets, Tier, standard_tiers};
-use scoregate_base::routes::{
-    API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription, root_of,
+use scoregate_base::{
+    plans::{FieldSets, Tier, standard_tiers},
+    routes::{
+        API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription, root_of,
+    },
 };
 
-use super::sample::SampleAnswer;
-use super::site_links::SiteLinks;
-use super::terms::default_terms;
+use super::{sample::SampleAnswer, site_links::SiteLinks, terms::default_terms};
 
 /// The values on the pages that are not in the tables. All values are escaped.
 #[derive(Clone, Debug)]

@@ -6,8 +6,10 @@
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
-use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
+use scoregate_base::routes::{
+    Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
+    shapes::{FieldShape, ItemField, Presence},
+};
 
 /// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";

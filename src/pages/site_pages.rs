@@ -1,15 +1,16 @@
 //! All pages, which are generated once at startup.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use scoregate_base::clock::Wall;
 
-use super::discovery::{API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SecurityTxt};
-use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
-use super::pages_config::PagesConfig;
-use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
-use super::{discovery, docs, openapi};
+use super::{
+    discovery::{self, API_CATALOG, REGISTRY_AUTH, SECURITY_TXT, SecurityTxt},
+    docs, openapi,
+    page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT},
+    pages_config::PagesConfig,
+    paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI},
+};
 
 /// All pages.
 #[derive(Clone, Debug)]

@@ -1,13 +1,14 @@
 //! The grace shares of this gateway, the units owed by earlier processes, and the accounts with reserved units.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Mono};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{GraceClaim, GraceShare};
+use scoregate_base::{
+    clock::{Day, Mono},
+    keys::ApplicationId,
+    limits::{GraceClaim, GraceShare},
+};
 use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
 
 use crate::accounts::Account;

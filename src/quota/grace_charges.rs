@@ -1,20 +1,30 @@
 //! Units delivered on grace while the ledger was unreachable: uncharged units of this process, and units of earlier
 //! processes with the same data directory.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use scoregate_base::clock::{Day, Now};
-use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_base::{
+    clock::{Day, Now},
+    limits::{NodeReport, NodeTotals},
+};
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerReport, LocalFile, OwedRecords, OwedUnits,
     ReportOutcome, StoreResult,
 };
 
-use crate::accounts::Account;
-use crate::quota::grace_book::GraceBook;
-use crate::quota::grace_writer::{GraceWriter, NewContent};
+use crate::{
+    accounts::Account,
+    quota::{
+        grace_book::GraceBook,
+        grace_writer::{GraceWriter, NewContent},
+    },
+};
 
 /// Number of applications per exchange that charges units.
 // This limits the size of an exchange, which has one timeout regardless of the number of applications.

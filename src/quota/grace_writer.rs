@@ -3,17 +3,20 @@
 //!
 //! Reservations that arrive during a write are written together.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+};
 
 use tokio::sync::oneshot;
 
 use scoregate_base::clock::Day;
 use scoregate_store::{HeldGraceShare, LocalFile, OwedRecords, OwedUnits};
 
-use crate::accounts::Account;
-use crate::quota::grace_book::GraceBook;
+use crate::{accounts::Account, quota::grace_book::GraceBook};
 
 /// A task for the thread.
 enum GraceWork {

@@ -1,18 +1,15 @@
 //! Units for requests: leased units, and grace while the ledger is unreachable. Requests that wait for a lease of the
 //! same application share a call, but have separate deadlines.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use crate::instruments::{StoreWork, UnitUse, UnreachableDecision};
-use scoregate_base::clock::Now;
-use scoregate_base::limits::LeaseAvailability;
+use scoregate_base::{clock::Now, limits::LeaseAvailability};
 use scoregate_store::{LedgerExchange, LedgerReport};
 
 use crate::accounts::{Account, KeyDirectory, LeaseCall};
 
-use crate::quota::ledger_access::ServingFacts;
-use crate::quota::ledger_calls::LedgerCalls;
+use crate::quota::{ledger_access::ServingFacts, ledger_calls::LedgerCalls};
 
 /// Number of applications per ledger call at shutdown. Each call to a shared ledger has one timeout, and applications
 /// lose the units that a failed call does not return.

@@ -1,14 +1,13 @@
 //! Leases tomorrow's units for applications in use before midnight. Their first requests of the day then do not wait
 //! for the ledger, and the calls of the gateways are spread over time.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::accounts::{Account, KeyDirectory, Terms};
-use crate::instruments::UnitUse;
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::DayBalance;
+use crate::{
+    accounts::{Account, KeyDirectory, Terms},
+    instruments::UnitUse,
+};
+use scoregate_base::{clock::Day, keys::ApplicationId, limits::DayBalance};
 use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreResult};
 
 use crate::quota::leases::Leases;

@@ -1,7 +1,9 @@
 //! Whether this gateway can lease units. Readiness, which is decided in `admin::readiness`, depends on this.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use arc_swap::ArcSwapOption;
 

@@ -3,27 +3,33 @@
 //!
 //! `limits::DayBalance` decides how much to lease. The guarantees of the ledger are described in `store`.
 
-use std::future::Future;
-use std::num::NonZeroU32;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    future::Future,
+    num::NonZeroU32,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
 use crate::instruments::{LedgerInstruments, StoreWork, UnitUse};
-use scoregate_base::clock::{Clock, Day, Mono, Now};
-use scoregate_base::limits::WindowUnits;
+use scoregate_base::{
+    clock::{Clock, Day, Mono, Now},
+    limits::WindowUnits,
+};
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, StoreResult,
 };
 
-use crate::accounts::{Account, AccountState, KeyFreshness, LeaseCall};
-use crate::quota::grace_charges::GraceCharges;
-use crate::quota::leasing_accounts::LeasingAccounts;
-use crate::quota::ledger_health::LedgerHealth;
-use crate::quota::shared_minutes::SharedMinutes;
+use crate::{
+    accounts::{Account, AccountState, KeyFreshness, LeaseCall},
+    quota::{
+        grace_charges::GraceCharges, leasing_accounts::LeasingAccounts,
+        ledger_health::LedgerHealth, shared_minutes::SharedMinutes,
+    },
+};
 
 use crate::quota::ledger_access::LedgerAccess;
 

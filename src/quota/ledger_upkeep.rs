@@ -3,9 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::accounts::KeyDirectory;
-use crate::instruments::UnitUse;
-use crate::quota::shared_minutes::SharedMinutes;
+use crate::{accounts::KeyDirectory, instruments::UnitUse, quota::shared_minutes::SharedMinutes};
 use scoregate_store::LedgerReport;
 
 use crate::quota::leases::Leases;

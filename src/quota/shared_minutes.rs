@@ -1,16 +1,22 @@
 //! Minute limits that gateways share: the applications that hold tokens in this process, and the tokens to return.
 //! `limits::MinuteLease` decides how many tokens to request and when to report.
 
-use std::collections::HashMap;
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    collections::HashMap,
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Mono, Now};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{Limits, MinuteGrant, MinuteReport, NodeReport};
+use scoregate_base::{
+    clock::{Mono, Now},
+    keys::ApplicationId,
+    limits::{Limits, MinuteGrant, MinuteReport, NodeReport},
+};
 use scoregate_store::LedgerReport;
 
 use crate::accounts::{Account, AccountState};

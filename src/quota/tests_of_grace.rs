@@ -1,26 +1,24 @@
 //! Tests of grace with a ledger that can be unreachable, several gateways, and their data directories.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Account, KeyDirectory, TermsByTier, stored};
-use crate::instruments::LedgerInstruments;
-use crate::quota::grace_charges::GraceCharges;
-use crate::quota::leases::Leases;
-use crate::quota::ledger_calls::LedgerCalls;
-use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::{
-    DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, LimitSetting, NodeReport,
-    NodeTotals, OwnLimits,
+use crate::{
+    accounts::{Account, KeyDirectory, TermsByTier, stored},
+    instruments::LedgerInstruments,
+    quota::{grace_charges::GraceCharges, leases::Leases, ledger_calls::LedgerCalls},
 };
-use scoregate_base::plans::standard_tiers;
+use scoregate_base::{
+    clock::{Clock, Day, ManualClock, Now, Wall},
+    keys::Digest,
+    limits::{
+        DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, LimitSetting, NodeReport,
+        NodeTotals, OwnLimits,
+    },
+    plans::standard_tiers,
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, LocalFile,

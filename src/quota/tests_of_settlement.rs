@@ -1,23 +1,30 @@
 //! Tests of the settlement of days: a month contains the units that were spent, whatever was lost around midnight. The ledger is
 //! in a file, and its replies can be lost.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Account, KeyDirectory, TermsByTier};
-use crate::instruments::LedgerInstruments;
-use crate::quota::leases::Leases;
-use crate::quota::ledger_calls::LedgerCalls;
-use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::limits::{
-    AdmissionVerdict, CalendarQuota, LeaseAvailability, LimitRule, LimitSetting, NodeReport,
-    OwnLimits, Window,
+use crate::{
+    accounts::{Account, KeyDirectory, TermsByTier},
+    instruments::LedgerInstruments,
+    quota::{leases::Leases, ledger_calls::LedgerCalls},
 };
-use scoregate_base::plans::standard_tiers;
+use scoregate_base::{
+    clock::{Clock, Day, ManualClock, Wall},
+    keys::{ApplicationId, Digest},
+    limits::{
+        AdmissionVerdict, CalendarQuota, LeaseAvailability, LimitRule, LimitSetting, NodeReport,
+        OwnLimits, Window,
+    },
+    plans::standard_tiers,
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, Store, StoreChange, StoreError,

@@ -3,18 +3,22 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::secret::Secret;
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest, OwnerId},
+    secret::Secret,
+};
 use scoregate_store::{
     Attachment, ChangeKind, MailKind, NewMail, OwnerQuery, StoredApplication, StoredOwner,
 };
 
-use crate::registry::letter::{letter, random_id};
-use crate::registry::new_application::OwnerAddress;
-use crate::registry::notice_texts::NoticeTexts;
-use crate::registry::registrar::Registrar;
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+use crate::registry::{
+    letter::{letter, random_id},
+    new_application::OwnerAddress,
+    notice_texts::NoticeTexts,
+    registrar::Registrar,
+    registrar_error::{RegistrarError, RegistrarResult},
+};
 
 /// The validity of the link in an invitation.
 const INVITATION_VALID: Duration = Duration::from_hours(7 * 24);

@@ -1,17 +1,20 @@
 //! Keeps the key directory in sync with the store: loads all applications at startup, then applies changes made
 //! elsewhere and changes of tiers. Also stores the last uses of keys.
 
-use std::collections::{BTreeSet, HashSet};
-use std::io;
-use std::pin::pin;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashSet},
+    io,
+    pin::pin,
+    sync::Arc,
+};
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
-use crate::accounts::{CATCH_UP_TIMEOUT, KeyDirectory, TermsByTier};
-use crate::instruments::StoreWork;
-use scoregate_base::clock::Day;
-use scoregate_base::keys::Digest;
+use crate::{
+    accounts::{CATCH_UP_TIMEOUT, KeyDirectory, TermsByTier},
+    instruments::StoreWork,
+};
+use scoregate_base::{clock::Day, keys::Digest};
 use scoregate_store::{
     ApplicationPage, CopiedReading, FeedPosition, Ledger as _, LocalFile, Store, StoreError,
     StoreResult,

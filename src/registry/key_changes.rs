@@ -6,20 +6,26 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::MutexGuard;
 
-use crate::accounts::{Account, KeyDirectory, Terms, TermsByTier};
-use crate::instruments::{StoreInstruments, StoreWork};
-use scoregate_base::clock::{Clock, Day, Now, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::OwnLimits;
+use crate::{
+    accounts::{Account, KeyDirectory, Terms, TermsByTier},
+    instruments::{StoreInstruments, StoreWork},
+};
+use scoregate_base::{
+    clock::{Clock, Day, Now, Wall},
+    keys::ApplicationId,
+    limits::OwnLimits,
+};
 use scoregate_store::{
     ApplicationPage, ChangeKind, NoticeTier, OwnerNotice, Store, StoreChange, StoreResult,
     StoredApplication,
 };
 
-use crate::registry::actor::Actor;
-use crate::registry::local_copy_writer::LocalCopyWriter;
-use crate::registry::notice_texts::NoticeTexts;
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+use crate::registry::{
+    actor::Actor,
+    local_copy_writer::LocalCopyWriter,
+    notice_texts::NoticeTexts,
+    registrar_error::{RegistrarError, RegistrarResult},
+};
 
 /// Changes the store and the tiers and keys of this process. A running server has a key directory and its local copy.
 pub struct KeyChanges {

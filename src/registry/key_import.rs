@@ -9,17 +9,21 @@ use std::collections::{BTreeMap, HashSet};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest, check_text};
-use scoregate_base::limits::{OwnLimits, Scope};
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest, check_text},
+    limits::{OwnLimits, Scope},
+};
 use scoregate_store::{
     ChangeKind, Description, StoreError, StoreResult, StoredApplication, StoredKey,
 };
 
-use crate::registry::actor::Actor;
-use crate::registry::key_changes::{ChangeTurn, KeyChanges};
-use crate::registry::registrar::Registrar;
-use crate::registry::registrar_error::RegistrarResult;
+use crate::registry::{
+    actor::Actor,
+    key_changes::{ChangeTurn, KeyChanges},
+    registrar::Registrar,
+    registrar_error::RegistrarResult,
+};
 
 /// Maximum number of characters of a key that may be shown: enough to distinguish keys.
 const LONGEST_PREFIX: usize = 24;

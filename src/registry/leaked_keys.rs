@@ -1,20 +1,26 @@
 //! Revokes keys that were found in public, or makes them expire, and notifies the owners of the applications by mail.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::instruments::LeakOutcome;
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest},
+    words,
+};
 use scoregate_store::{ChangeKind, LeakReport, MailKind, NewMail, StoreError};
 
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::letter::{letter, random_id};
-use crate::registry::owner_mail::NoticeSettings;
-use crate::registry::registrar::Registrar;
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+use crate::registry::{
+    key_changes::KeyChanges,
+    letter::{letter, random_id},
+    owner_mail::NoticeSettings,
+    registrar::Registrar,
+    registrar_error::{RegistrarError, RegistrarResult},
+};
 
 /// The actor in the audit trail.
 const ACTOR: &str = "secret scanning";

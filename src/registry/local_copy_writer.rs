@@ -1,18 +1,16 @@
 //! Maintains the local copy of a shared store. A server starts from this copy if the store is unreachable. Changes do
 //! not wait until the copy is written. The format is in `store::local`.
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
 
-use crate::accounts::KeyFreshness;
-use crate::instruments::StoreInstruments;
-use scoregate_base::clock::{Clock, Mono, Wall};
-use scoregate_base::keys::ApplicationId;
+use crate::{accounts::KeyFreshness, instruments::StoreInstruments};
+use scoregate_base::{
+    clock::{Clock, Mono, Wall},
+    keys::ApplicationId,
+};
 use scoregate_store::{
     CopiedReading, FeedPosition, LocalFile, Store, StoreError, StoreResult, StoredApplication,
 };

@@ -1,8 +1,6 @@
 //! New applications and keys.
 
-use scoregate_base::clock::Wall;
-use scoregate_base::limits::OwnLimits;
-use scoregate_base::secret::Secret;
+use scoregate_base::{clock::Wall, limits::OwnLimits, secret::Secret};
 use scoregate_store::{Description, KeyAllowance, StoredApplication};
 
 /// A new application.

@@ -1,12 +1,10 @@
 //! Sweeps that queue notices to owners about quotas and about keys that are about to expire.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use scoregate_store::{MailKind, NoticeQuery, StoreResult};
 
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::notice_texts::NoticeTexts;
+use crate::registry::{key_changes::KeyChanges, notice_texts::NoticeTexts};
 
 /// Time between the first notice and the expiry of a key. The second notice is sent a day before the expiry.
 const WEEK: Duration = Duration::from_hours(7 * 24);

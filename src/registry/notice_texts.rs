@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::limits::{CalendarQuota, Scope};
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest},
+    limits::{CalendarQuota, Scope},
+};
 use scoregate_store::{
     ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, Ownership, StoredKey,
 };
 
-use crate::registry::actor::Actor;
-use crate::registry::letter::letter;
+use crate::registry::{actor::Actor, letter::letter};
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -3,16 +3,20 @@
 
 use std::sync::Arc;
 
-use scoregate_base::keys::OwnerId;
-use scoregate_base::limits::{LimitChanges, Scope};
+use scoregate_base::{
+    keys::OwnerId,
+    limits::{LimitChanges, Scope},
+};
 use scoregate_store::{
     ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError,
     StoredOwner, WebhookChange,
 };
 
-use crate::registry::actor::Actor;
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+use crate::registry::{
+    actor::Actor,
+    key_changes::KeyChanges,
+    registrar_error::{RegistrarError, RegistrarResult},
+};
 
 /// Maximum number of attempts to delete an account while applications are created.
 // This limits the loop, because an owner can create applications as fast as they are closed here.

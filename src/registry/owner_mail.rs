@@ -1,18 +1,19 @@
 //! Mail from an operator to the owners of applications. It is queued here and sent by a gateway.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
 use scoregate_store::{MailKind, NewMail, NewNotice, OwnerQuery, StoredOwner};
 
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::letter::{letter, random_id};
-use crate::registry::owner_administration::OwnerAdministration;
-use crate::registry::registrar::Registrar;
-use crate::registry::registrar_error::RegistrarResult;
+use crate::registry::{
+    key_changes::KeyChanges,
+    letter::{letter, random_id},
+    owner_administration::OwnerAdministration,
+    registrar::Registrar,
+    registrar_error::RegistrarResult,
+};
 
 /// Maximum number of owners read, and of emails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;

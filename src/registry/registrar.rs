@@ -1,24 +1,27 @@
 //! Creates, changes and reads applications and keys. Fields that a request omits are not changed. Reads and writes of a
 //! change share one turn, so no other change can happen in between.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::accounts::Account;
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
-use scoregate_base::limits::{BELOW_DAY, LimitChanges, LimitStatus, Scope};
-use scoregate_base::secret::Secret;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix},
+    limits::{BELOW_DAY, LimitChanges, LimitStatus, Scope},
+    secret::Secret,
+};
 use scoregate_store::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, Ownership, StoreError,
     StoreResult, StoredApplication, StoredKey, StoredOwner, notice_kinds,
 };
 
-use crate::registry::actor::Actor;
-use crate::registry::field_change::DescriptionChange;
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::new_application::{IssuedKey, KeyDetails, NewApplication};
-use crate::registry::registrar_error::{RegistrarError, RegistrarResult};
+use crate::registry::{
+    actor::Actor,
+    field_change::DescriptionChange,
+    key_changes::KeyChanges,
+    new_application::{IssuedKey, KeyDetails, NewApplication},
+    registrar_error::{RegistrarError, RegistrarResult},
+};
 
 /// The actor in the audit trail when temporary limits end.
 const ACTOR: &str = "end of limits";

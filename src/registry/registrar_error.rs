@@ -1,7 +1,9 @@
 //! The reasons why changes fail.
 
-use scoregate_base::keys::{ApplicationId, BadText};
-use scoregate_base::limits::BadLimit;
+use scoregate_base::{
+    keys::{ApplicationId, BadText},
+    limits::BadLimit,
+};
 use scoregate_store::StoreError;
 
 /// The result of a change.

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::accounts::{KeyDirectory, KeyFreshness, TermsByTier};
-use crate::instruments::StoreInstruments;
-use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::standard_tiers;
+use crate::{
+    accounts::{KeyDirectory, KeyFreshness, TermsByTier},
+    instruments::StoreInstruments,
+};
+use scoregate_base::{
+    clock::{Clock, ManualClock, Wall},
+    keys::KeyForm,
+    plans::standard_tiers,
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{LocalFile, Store};
 
-use crate::registry::directory_keeper::DirectoryKeeper;
-use crate::registry::key_changes::KeyChanges;
-use crate::registry::local_copy_writer::LocalCopyWriter;
-use crate::registry::new_application::NewApplication;
-use crate::registry::owner_administration::OwnerAdministration;
-use crate::registry::registrar::Registrar;
+use crate::registry::{
+    directory_keeper::DirectoryKeeper, key_changes::KeyChanges, local_copy_writer::LocalCopyWriter,
+    new_application::NewApplication, owner_administration::OwnerAdministration,
+    registrar::Registrar,
+};
 
 pub(crate) const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 

@@ -5,13 +5,17 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use tempfile::TempDir;
 
-use crate::registry::field_change::DescriptionChange;
-use crate::registry::new_application::{KeyDetails, NewApplication};
-use crate::registry::registrar_error::RegistrarError;
-use crate::registry::test_gateway::{ChangingGateway, NOON, changes, registrar, station};
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::keys::{Digest, OwnerId};
-use scoregate_base::limits::{NodeReport, NodeTotals};
+use crate::registry::{
+    field_change::DescriptionChange,
+    new_application::{KeyDetails, NewApplication},
+    registrar_error::RegistrarError,
+    test_gateway::{ChangingGateway, NOON, changes, registrar, station},
+};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    keys::{Digest, OwnerId},
+    limits::{NodeReport, NodeTotals},
+};
 use scoregate_store::{
     AuditQuery, Description, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind,
     NewMail, NewSignInLink, OwnerRefusal, SignIn, StoreError, StoredApplication,

@@ -3,21 +3,25 @@
 //! All problems of the files are reported together, each with the file and the remedy. `app` watches the files; `tls`
 //! uses the certificates.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
+use rustls::{
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    sign::CertifiedKey,
+};
 use sha2::{Digest as _, Sha256};
-use x509_cert::Certificate;
-use x509_cert::der::Decode as _;
-use x509_cert::ext::pkix::SubjectAltName;
-use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::time::Time;
+use x509_cert::{
+    Certificate,
+    der::Decode as _,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+    time::Time,
+};
 
 use scoregate_base::clock::Wall;
 

@@ -1,32 +1,37 @@
 //! Serves one connection from accept to close: detects the protocol and runs it. `http1` and `http2` implement HTTP;
 //! `connection_activity` and `deadline_timer` decide when a connection is closed.
 
-use std::future::poll_fn;
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::{
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 use crate::gateway::Peer;
-use scoregate_base::address::Networks;
-use scoregate_base::limits::network;
+use scoregate_base::{address::Networks, limits::network};
 
-use super::activity::ConnectionActivity;
-use super::connection_context::ConnectionContext;
-use super::connection_end::ConnectionEnd;
-use super::connection_slots::ConnectionSlot;
-use super::deadline_timer::DeadlineTimer;
-use super::deadlines::Deadlines;
-use super::http2::PREFACE;
-use super::proxy_header::{self, NoHeader};
-use super::stream::{ReadAhead, TimedIo};
-use super::tls::{HandshakeFailure, TlsTermination};
-use super::{http1, http2};
+use super::{
+    activity::ConnectionActivity,
+    connection_context::ConnectionContext,
+    connection_end::ConnectionEnd,
+    connection_slots::ConnectionSlot,
+    deadline_timer::DeadlineTimer,
+    deadlines::Deadlines,
+    http1,
+    http2::{self, PREFACE},
+    proxy_header::{self, NoHeader},
+    stream::{ReadAhead, TimedIo},
+    tls::{HandshakeFailure, TlsTermination},
+};
 
 /// Maximum number of TLS handshakes per network that wait for the CPU. With RSA certificates the last of them waits for
 /// about 0.1 s.

@@ -1,24 +1,27 @@
 //! State of the server that connections use.
 
-use std::pin::pin;
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderValue};
-use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{
+    Method, Request, Response,
+    header::{CONNECTION, HeaderValue},
+    request::Parts,
+};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::bodies::{BodyBudget, RequestBody};
-use crate::gateway::{ConnectionTrust, Gateway, Peer};
-use crate::leaks::LeakReceiver;
-use crate::mcp::McpService;
-use crate::site::Site;
+use crate::{
+    bodies::{BodyBudget, RequestBody},
+    gateway::{ConnectionTrust, Gateway, Peer},
+    leaks::LeakReceiver,
+    mcp::McpService,
+    site::Site,
+};
 use scoregate_base::clock::Clock;
 
 /// State shared by all connections.

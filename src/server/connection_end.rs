@@ -2,8 +2,7 @@
 
 use scoregate_observe::telemetry::metrics::metric_label;
 
-use super::deadline_timer::ConnectionSignal;
-use super::deadlines::MissedDeadline;
+use super::{deadline_timer::ConnectionSignal, deadlines::MissedDeadline};
 
 metric_label! {
     /// The reason why a connection ended.

@@ -4,20 +4,25 @@
 //! idle connections, slow readers and connections without a key do not block other clients. An IPv6 address counts as
 //! its /64. `gateway` limits requests.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use scoregate_base::clock::{Clock, Mono};
-use scoregate_base::limits::network;
+use scoregate_base::{
+    clock::{Clock, Mono},
+    limits::network,
+};
 
-use super::activity::ConnectionActivity;
-use super::displacement::DisplacementRank;
+use super::{activity::ConnectionActivity, displacement::DisplacementRank};
 
 pub(super) struct ConnectionSlots {
     max_connections: AtomicUsize,

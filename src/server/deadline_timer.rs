@@ -2,16 +2,22 @@
 //! is changed only when an earlier deadline appears. A request that meets its deadlines needs neither a timer nor a
 //! computation of deadlines. `deadlines` computes the deadlines.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker, ready},
+};
 
 use scoregate_base::clock::{Alarm, Clock, Mono};
 
-use super::activity::ConnectionActivity;
-use super::deadlines::{Deadlines, HURRIED_WRITE_TIMEOUT, MissedDeadline};
+use super::{
+    activity::ConnectionActivity,
+    deadlines::{Deadlines, HURRIED_WRITE_TIMEOUT, MissedDeadline},
+};
 
 /// The timer of one connection.
 pub(super) struct DeadlineTimer {

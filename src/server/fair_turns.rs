@@ -2,8 +2,10 @@
 //! do the networks of each block. A block with much waiting work delays only itself, however many smaller networks it
 //! has. No I/O.
 
-use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+};
 
 use ipnet::IpNet;
 

@@ -6,11 +6,13 @@
 //! has disconnected is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would
 //! use up the CPU time of all other clients.
 
-use std::io;
-use std::net::IpAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::{
+    io,
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+    thread::JoinHandle,
+};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;

@@ -1,33 +1,38 @@
 //! HTTP/1.1, with codec limits above the limits of the gateway, so that clients get the gateway's error responses.
 
-use std::convert::Infallible;
-use std::future::{Future as _, poll_fn};
-use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    future::{Future as _, poll_fn},
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, header::CONNECTION};
 use http_body::Body as _;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1::{self, Parts};
-use hyper::service::{Service, service_fn};
+use hyper::{
+    body::Incoming,
+    server::conn::http1::{self, Parts},
+    service::{Service, service_fn},
+};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use crate::gateway::Peer;
 
-use super::activity::ConnectionActivity;
-use super::connection_context::{BodyConnection, ConnectionContext};
-use super::connection_end::ConnectionEnd;
-use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
-use super::deadlines::MissedDeadline;
-use super::head_scanner::{HeadLimit, HeadScanner};
-use super::stream::ReadAhead;
+use super::{
+    activity::ConnectionActivity,
+    connection_context::{BodyConnection, ConnectionContext},
+    connection_end::ConnectionEnd,
+    deadline_timer::{ConnectionSignal, DeadlineTimer},
+    deadlines::MissedDeadline,
+    head_scanner::{HeadLimit, HeadScanner},
+    stream::ReadAhead,
+};
 
 /// Buffer size of the codec. It is larger than the largest head that the scanner passes on, so that requests that are
 /// too large get the API's error response. The codec accepts 100 header fields, which is also above the gateway's

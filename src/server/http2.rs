@@ -1,37 +1,38 @@
 //! HTTP/2 with small windows and a limited number of streams, so that one client cannot use the resources of others.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::Poll;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use bytes::Bytes;
-use http::header::CONNECTION;
-use http::{Request, Response};
+use http::{Request, Response, header::CONNECTION};
 use http_body::Body as _;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::rt::Executor;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
+use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+};
 use tokio_util::task::TaskTracker;
 
-use crate::bodies::Share;
-use crate::gateway::Peer;
+use crate::{bodies::Share, gateway::Peer};
 
-use super::activity::{ConnectionActivity, StreamGuard};
-use super::client_limits::STREAMS;
-use super::connection_context::{BodyConnection, ConnectionContext};
-use super::connection_end::ConnectionEnd;
-use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
-use super::deadlines::MissedDeadline;
-use super::http1::drain;
-use super::request_pacer::RequestPacer;
-use super::response_body::ResponseBody;
-use super::unsent::StreamRefusal;
+use super::{
+    activity::{ConnectionActivity, StreamGuard},
+    client_limits::STREAMS,
+    connection_context::{BodyConnection, ConnectionContext},
+    connection_end::ConnectionEnd,
+    deadline_timer::{ConnectionSignal, DeadlineTimer},
+    deadlines::MissedDeadline,
+    http1::drain,
+    request_pacer::RequestPacer,
+    response_body::ResponseBody,
+    unsent::StreamRefusal,
+};
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

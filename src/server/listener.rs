@@ -1,35 +1,39 @@
 //! Accepts connections until shutdown, and then waits for open connections.
 
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use metrics::{Counter, Gauge};
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::bodies::BodyBudget;
-use crate::gateway::{Gateway, Peer};
-use crate::leaks::LeakReceiver;
-use crate::mcp::McpService;
-use crate::site::Site;
-use scoregate_base::accept::{BACKLOG, accept_next};
-use scoregate_base::clock::Clock;
+use crate::{
+    bodies::BodyBudget,
+    gateway::{Gateway, Peer},
+    leaks::LeakReceiver,
+    mcp::McpService,
+    site::Site,
+};
+use scoregate_base::{
+    accept::{BACKLOG, accept_next},
+    clock::Clock,
+};
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
-use super::activity::ConnectionActivity;
-use super::application_connections::ApplicationConnections;
-use super::connection::{ConnectionConfig, serve};
-use super::connection_context::ConnectionContext;
-use super::connection_end::ConnectionEnd;
-use super::connection_slots::{ConnectionSlot, ConnectionSlots};
-use super::unsent::UnsentResponses;
+use super::{
+    activity::ConnectionActivity,
+    application_connections::ApplicationConnections,
+    connection::{ConnectionConfig, serve},
+    connection_context::ConnectionContext,
+    connection_end::ConnectionEnd,
+    connection_slots::{ConnectionSlot, ConnectionSlots},
+    unsent::UnsentResponses,
+};
 
 /// Size of a connection's send buffer in the kernel, enough for several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;

@@ -8,19 +8,25 @@
 //! complete in time, and a large head needs a permit. The limits are in `client_limits`; `connection_activity` decides
 //! which requests are refused.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::{Buf as _, BytesMut};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 
-use super::activity::ConnectionActivity;
-use super::client_limits::LARGE_HEAD;
-use super::frame_sequence::FrameSequence;
-use super::stream::{FilteredIo, ReadFilter};
+use super::{
+    activity::ConnectionActivity,
+    client_limits::LARGE_HEAD,
+    frame_sequence::FrameSequence,
+    stream::{FilteredIo, ReadFilter},
+};
 
 /// Maximum number of bytes that are read in one call while requests are paced. Bytes after a head are kept until its
 /// response is complete.

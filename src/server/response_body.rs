@@ -2,9 +2,11 @@
 //! much as the client's windows allow. Bytes count as sent when the codec advances over them, not when it takes the
 //! body.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};

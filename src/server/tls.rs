@@ -2,24 +2,24 @@
 //! for new connections can be replaced at run time. `certificates` reads the files. `handshake_threads` runs the
 //! expensive part of a handshake.
 
-use std::fmt;
-use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{fmt, io, net::IpAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use bytes::BytesMut;
-use rustls::crypto::ring;
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
-use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
+use rustls::{
+    ProtocolVersion, ServerConfig, ServerConnection,
+    crypto::ring,
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::certificates::Certificates;
-use super::handshake_threads::{HandshakeThreads, StepNotDone};
-use super::stream::{FilteredIo, ReadAhead, TimedIo};
+use super::{
+    certificates::Certificates,
+    handshake_threads::{HandshakeThreads, StepNotDone},
+    stream::{FilteredIo, ReadAhead, TimedIo},
+};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";

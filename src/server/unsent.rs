@@ -2,8 +2,10 @@
 //! Counts the waiting responses of the whole process. A client must read [`MIN_BYTES`] within each write timeout, so
 //! occasional single bytes are not enough.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use metrics::Counter;
 

@@ -1,19 +1,23 @@
 //! The account page, creation of applications, and deletion of accounts.
 
-use crate::instruments::AccountStep;
-use crate::pages::account::{
-    AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication,
-    SignedIn, is_entered_by_owners,
+use crate::{
+    instruments::AccountStep,
+    pages::account::{
+        AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication,
+        SignedIn, is_entered_by_owners,
+    },
+    registry::{IssuedKey, NewApplication, RegistrarError},
+    statistics::read_month,
 };
-use crate::registry::{IssuedKey, NewApplication, RegistrarError};
-use crate::statistics::read_month;
 use scoregate_store::{Description, StoredApplication, UsageTotal, first_of_month, notice_kinds};
 
-use super::cookies::SiteCookie;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::{SiteReply, SiteResult};
-use super::site_requests::Site;
-use super::visit::{LiveSession, Visit, change_failed};
+use super::{
+    cookies::SiteCookie,
+    site_refusal::SiteRefusal,
+    site_reply::{SiteReply, SiteResult},
+    site_requests::Site,
+    visit::{LiveSession, Visit, change_failed},
+};
 
 /// The account page.
 impl Site {

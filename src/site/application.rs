@@ -2,25 +2,28 @@
 
 use std::time::Duration;
 
-use crate::instruments::AccountStep;
-use crate::pages::account::{
-    ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView,
-    REPLACE, is_entered_by_owners,
+use crate::{
+    instruments::AccountStep,
+    pages::account::{
+        ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP,
+        OwnedApplicationView, REPLACE, is_entered_by_owners,
+    },
+    registry::{DescriptionChange, FieldChange, KeyDetails, RegistrarError},
 };
-use crate::registry::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
-use scoregate_base::clock::Day;
-use scoregate_base::keys::Digest;
+use scoregate_base::{clock::Day, keys::Digest};
 use scoregate_store::{
     EvidenceQuery, KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication,
     StoredKey,
 };
 
-use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
-use super::cookies::SiteCookie;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::{SiteReply, SiteResult};
-use super::site_requests::Site;
-use super::visit::{LiveSession, Visit, change_failed};
+use super::{
+    account::{entered_fields, form_message, issued_key, sign_in_again, signed_in},
+    cookies::SiteCookie,
+    site_refusal::SiteRefusal,
+    site_reply::{SiteReply, SiteResult},
+    site_requests::Site,
+    visit::{LiveSession, Visit, change_failed},
+};
 
 /// Limits on the keys of an application.
 const MAX_ACTIVE_KEYS: usize = 10;

@@ -3,8 +3,7 @@
 //! Their values are random and secret. Over HTTPS their names begin with `__Host-`, so that no other host can set them.
 //! Without TLS, which is possible only on loopback, browsers would reject such names.
 
-use http::header::COOKIE;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, header::COOKIE};
 
 use scoregate_base::secret::Secret;
 

@@ -1,7 +1,6 @@
 //! The fields of submitted forms and of queries.
 
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::{HeaderMap, header::CONTENT_TYPE};
 
 use crate::pages::account::EXISTING;
 

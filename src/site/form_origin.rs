@@ -3,13 +3,10 @@
 //! The token of a form is derived from the secret of its cookie, so other sites cannot know it, and it is valid only
 //! for that session.
 
-use http::header::ORIGIN;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
 use subtle::ConstantTimeEq as _;
 
-use scoregate_base::address::is_own_origin;
-use scoregate_base::keys::Digest;
-use scoregate_base::secret::Secret;
+use scoregate_base::{address::is_own_origin, keys::Digest, secret::Secret};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::pages::mail_html;
-use scoregate_base::clock::Wall;
-use scoregate_base::secret::Secret;
+use scoregate_base::{clock::Wall, secret::Secret};
 use scoregate_store::{MailKind, NewMail};
 
 /// The validity of a link.

@@ -6,23 +6,29 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::instruments::{LinkRequest, SignInEnd};
-use crate::pages::account::{FormProblem, LinkForm, SignInForm};
-use scoregate_base::keys::{Digest, OwnerId};
-use scoregate_base::secret::Secret;
+use crate::{
+    instruments::{LinkRequest, SignInEnd},
+    pages::account::{FormProblem, LinkForm, SignInForm},
+};
+use scoregate_base::{
+    keys::{Digest, OwnerId},
+    secret::Secret,
+};
 use scoregate_store::{
     LinkAllowance, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink,
 };
 
-use super::cookies::{SESSION_HOURS, SiteCookie, is_token};
-use super::form_origin::form_token;
-use super::link_mail::{LINK_VALID, LinkMail};
-use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
-use super::site_admission::LinkLimit;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::{SiteReply, SiteResult};
-use super::site_requests::Site;
-use super::visit::{Visit, change_failed, no_randomness};
+use super::{
+    cookies::{SESSION_HOURS, SiteCookie, is_token},
+    form_origin::form_token,
+    link_mail::{LINK_VALID, LinkMail},
+    mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain},
+    site_admission::LinkLimit,
+    site_refusal::SiteRefusal,
+    site_reply::{SiteReply, SiteResult},
+    site_requests::Site,
+    visit::{Visit, change_failed, no_randomness},
+};
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;

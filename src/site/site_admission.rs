@@ -1,17 +1,21 @@
 //! Limits of the site. They are separate from the limits of the API, so visitors cannot take capacity from it.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderName};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::gateway::Peer;
-use scoregate_base::address::Proxies;
-use scoregate_base::clock::{Clock, Now};
-use scoregate_base::keys::OwnerId;
-use scoregate_base::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
+use scoregate_base::{
+    address::Proxies,
+    clock::{Clock, Now},
+    keys::OwnerId,
+    limits::{NetworkBlocks, NetworkLimit, TokenBucket},
+};
 
 use super::site_refusal::SiteRefusal;
 

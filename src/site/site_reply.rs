@@ -1,12 +1,14 @@
 //! The responses of the site. Only this file writes their headers.
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
-    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH,
+        CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+        SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+    },
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
 use super::site_refusal::{SIGN_IN_PATH, SiteRefusal};

@@ -1,34 +1,36 @@
 //! Request handling of the site: the steps before a page handler runs, and the wrapper around it.
 
-use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use http::request::Parts;
-use http::{HeaderValue, Method, Response, Version};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http::{HeaderValue, Method, Response, Version, request::Parts};
 use http_body_util::Full;
 use tokio_util::task::TaskTracker;
 
-use crate::bodies::{BodyFailure, Holder, RequestBody};
-use crate::gateway::Peer;
-use crate::instruments::SiteInstruments;
-use crate::pages::account::{content_security_policy, policy_with_script};
-use crate::registry::{OwnerAdministration, Registrar};
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::keys::ApplicationId;
+use crate::{
+    bodies::{BodyFailure, Holder, RequestBody},
+    gateway::Peer,
+    instruments::SiteInstruments,
+    pages::account::{content_security_policy, policy_with_script},
+    registry::{OwnerAdministration, Registrar},
+};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    keys::ApplicationId,
+};
 use scoregate_store::Store;
 
-use super::form::{Form, MAX_FORM, has_form_type};
-use super::form_origin::is_cross_site;
-use super::site_admission::{SiteAdmission, require_encryption};
-use super::site_config::SiteConfig;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::{ResponseStyle, SiteReply, SiteResult, response};
-use super::visit::Visit;
+use super::{
+    form::{Form, MAX_FORM, has_form_type},
+    form_origin::is_cross_site,
+    site_admission::{SiteAdmission, require_encryption},
+    site_config::SiteConfig,
+    site_refusal::SiteRefusal,
+    site_reply::{ResponseStyle, SiteReply, SiteResult, response},
+    visit::Visit,
+};
 
 /// The common prefix of the paths of all pages.
 const ACCOUNT: &str = "/account";

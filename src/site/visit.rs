@@ -1,23 +1,25 @@
 //! A request to the site whose form has been read, and its session.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 
 use crate::registry::RegistrarError;
-use scoregate_base::clock::Now;
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::secret::Secret;
+use scoregate_base::{
+    clock::Now,
+    keys::{ApplicationId, Digest, OwnerId},
+    secret::Secret,
+};
 use scoregate_store::{OwnerRefusal, OwnerSession, Store, StoreError};
 
-use super::cookies::{CookieNames, SiteCookie};
-use super::form::Form;
-use super::form_origin::{form_token, has_token, is_followed_from_outside};
-use super::site_config::SiteConfig;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::SiteResult;
+use super::{
+    cookies::{CookieNames, SiteCookie},
+    form::Form,
+    form_origin::{form_token, has_token, is_followed_from_outside},
+    site_config::SiteConfig,
+    site_refusal::SiteRefusal,
+    site_reply::SiteResult,
+};
 
 /// Maximum age of a sign-in for irreversible steps.
 const RECENT: Duration = Duration::from_mins(15);

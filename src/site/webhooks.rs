@@ -2,17 +2,22 @@
 
 use data_encoding::HEXLOWER;
 
-use crate::instruments::AccountStep;
-use crate::mail::{WebhookUrl, challenge, new_webhook_secret};
-use crate::pages::account::{
-    ApplicationFields, FormProblem, ROTATED_AT, WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL, last_rotation,
+use crate::{
+    instruments::AccountStep,
+    mail::{WebhookUrl, challenge, new_webhook_secret},
+    pages::account::{
+        ApplicationFields, FormProblem, ROTATED_AT, WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL,
+        last_rotation,
+    },
 };
 use scoregate_store::{MAX_WEBHOOKS, StoredWebhook, WebhookChange};
 
-use super::site_refusal::SiteRefusal;
-use super::site_reply::{SiteReply, SiteResult};
-use super::site_requests::Site;
-use super::visit::{LiveSession, Visit, change_failed, no_randomness};
+use super::{
+    site_refusal::SiteRefusal,
+    site_reply::{SiteReply, SiteResult},
+    site_requests::Site,
+    visit::{LiveSession, Visit, change_failed, no_randomness},
+};
 
 impl Site {
     /// The webhooks of an owner; `None` if webhooks are disabled on this service.

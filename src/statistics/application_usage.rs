@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use scoregate_base::clock::{Day, Now};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::{
+    clock::{Day, Now},
+    keys::ApplicationId,
+    limits::{LimitRule, LimitStatus},
+};
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
 use crate::accounts::{Account, CountedRequests, KindCount, UsageCounts};

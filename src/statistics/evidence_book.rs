@@ -2,20 +2,26 @@
 //! process that is killed loses the evidence of the current hour. Addresses are not kept. Origins are hashed with the
 //! key of the day from the store, and are not recorded if the key is missing.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher as _, RandomState},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::evidence::judgement::{Advice, advice};
-use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{
+    clock::{Day, Wall},
+    evidence::{
+        DayEvidence, HourEvidence, Origin,
+        judgement::{Advice, advice},
+    },
+    keys::ApplicationId,
+};
 use scoregate_store::{HourRecord, Store, StoreResult};
 
 /// Number of records per store call.

@@ -3,8 +3,7 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use scoregate_base::clock::Day;
-use scoregate_base::keys::OwnerId;
+use scoregate_base::{clock::Day, keys::OwnerId};
 use scoregate_store::{Store, StoreResult, UsageTotal};
 
 /// Passes the lines of the month that begins on `first` to `take`. If `owner` is given, other owners' lines are

@@ -1,17 +1,25 @@
 //! Reports this gateway to the store: that it is live, the units that it holds, and the requests that it answered. The
 //! reports are for information only. Requests never wait for them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::instruments::StoreWork;
-use scoregate_base::clock::{Now, Wall};
-use scoregate_base::evidence::HourEvidence;
+use scoregate_base::{
+    clock::{Now, Wall},
+    evidence::HourEvidence,
+};
 use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
 
-use crate::quota::{Leases, LedgerCalls};
-use crate::statistics::request_counter::RequestCounter;
+use crate::{
+    quota::{Leases, LedgerCalls},
+    statistics::request_counter::RequestCounter,
+};
 
 /// Time after the end of an hour by which all its requests have been counted.
 const RECORDED_AFTER: Duration = Duration::from_mins(2);

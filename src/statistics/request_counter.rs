@@ -4,22 +4,30 @@
 //! to the totals of this process, which never decrease. Successive `Account`s of an application therefore add up to
 //! one total.
 
-use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Now, Wall};
-use scoregate_base::evidence::HourEvidence;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::routes::Route;
+use scoregate_base::{
+    clock::{Day, Now, Wall},
+    evidence::HourEvidence,
+    keys::ApplicationId,
+    routes::Route,
+};
 use scoregate_store::{HourRecord, REQUEST_DAYS_OPEN, RequestTotal, Store, StoreResult};
 
-use crate::accounts::{Account, CountedRequest, RequestKind};
-use crate::statistics::application_usage::{ApplicationUsage, ApplicationUse};
-use crate::statistics::evidence_book::EvidenceBook;
+use crate::{
+    accounts::{Account, CountedRequest, RequestKind},
+    statistics::{
+        application_usage::{ApplicationUsage, ApplicationUse},
+        evidence_book::EvidenceBook,
+    },
+};
 
 /// Number of totals per store call.
 // This limits the size of a statement, regardless of the number of used applications.

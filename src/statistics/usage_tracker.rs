@@ -8,8 +8,10 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::{CountedRequests, RequestCounts, UsageCounts, minute_of};
-use scoregate_base::clock::{Now, Wall};
-use scoregate_base::limits::network;
+use scoregate_base::{
+    clock::{Now, Wall},
+    limits::network,
+};
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 use scoregate_store::RequestOutcome;
 

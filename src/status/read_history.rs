@@ -1,8 +1,7 @@
 //! The history from the store. Old days are read once a day. The last days are read every time, because gateways may
 //! store minutes up to three days late.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::pages::status::{DayAvailability, SHOWN_DAYS, last_days};
 use scoregate_base::clock::{Day, Wall};

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::instruments::{StoreInstruments, StoreWork};
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::{BadText, check_text, checked_message};
+use scoregate_base::{
+    clock::Clock,
+    keys::{BadText, check_text, checked_message},
+};
 use scoregate_store::{
     IncidentState, MessageSubject, NewStatusMessage, StatusMessage, Store, StoreError,
 };

@@ -1,19 +1,26 @@
 //! Records the minutes of this gateway in the store, and publishes the status page when its content changes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 
-use crate::instruments::{StoreInstruments, StoreWork};
-use crate::pages::Page;
-use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
+use crate::{
+    instruments::{StoreInstruments, StoreWork},
+    pages::{
+        Page,
+        status::{DataState, ServiceStatus, StatusPages, StatusSite},
+    },
+};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_store::{StatusMessage, StatusMinute, Store, StoreError, minute_of};
 
-use super::pending_minutes::PendingMinutes;
-use super::read_history::ReadHistory;
+use super::{pending_minutes::PendingMinutes, read_history::ReadHistory};
 
 /// The work named in error messages.
 const WORK: &str = "record and read the status";

@@ -1,15 +1,16 @@
 //! The addresses of a backend, in order of preference. A request goes to the first address whose circuit breaker
 //! permits it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
 use scoregate_base::clock::{Clock, Mono};
 
-use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
-use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
+use super::{
+    Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse,
+    circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker},
+};
 
 /// The method that requests permission from a circuit breaker.
 type AskBreaker = fn(CircuitBreaker, Mono) -> (CircuitBreaker, BreakerPermission);

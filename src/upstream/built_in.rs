@@ -8,8 +8,10 @@ use crate::cache::Validators;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::Scoring;
 
-use super::mapping::{EndpointMapping, ResponseInfo};
-use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
+use super::{
+    Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse,
+    mapping::{EndpointMapping, ResponseInfo},
+};
 
 /// The built-in backend.
 pub struct BuiltInUpstream {

@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::Mono;
-use scoregate_base::words;
+use scoregate_base::{clock::Mono, words};
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;

@@ -4,12 +4,16 @@
 //! A backend may close an idle connection while a request is being sent. The request is then sent once more on a new
 //! connection. There are no other retries.
 
-use std::collections::VecDeque;
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    collections::VecDeque,
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use ::http::{Extensions, Request, Response};
 use arc_swap::ArcSwap;
@@ -19,9 +23,13 @@ use hyper::body::Incoming;
 use hyper_rustls::{
     DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName,
 };
-use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::{
+    client::legacy::{
+        Client, Error,
+        connect::{HttpConnector, HttpInfo},
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
 use parking_lot::Mutex;
 
 use scoregate_observe::interim::with_few_interim;

@@ -2,35 +2,36 @@
 //! request is a canonical GET with at most six generated headers. Encoded bodies are rejected, so that a small response
 //! cannot expand into a large body. `mapping` defines paths and shapes.
 
-use std::error::Error;
-use std::io;
-use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{error::Error, io, net::SocketAddr, ops::ControlFlow, sync::Arc, time::Duration};
 
-use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
-    HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING,
-    USER_AGENT,
+use ::http::{
+    header::{
+        ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+        ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER,
+        TRANSFER_ENCODING, USER_AGENT,
+    },
+    {HeaderName, HeaderValue, Request, Response, StatusCode},
 };
-use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Collected, Empty, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
 use crate::cache::Validators;
-use scoregate_base::clock::{Clock, Mono, Wall};
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{
+    clock::{Clock, Mono, Wall},
+    routes::DocumentKey,
+};
 use scoregate_observe::telemetry::trace::{TRACEPARENT, TraceContext};
 
-use super::connections::Connections;
-use super::http_config::{BadUpstreamUrl, HttpConfig};
-use super::mapping::{EndpointMapping, NotFound, ResponseInfo};
-use super::tls::BackendTls;
-use super::tls_problem::tls_problem;
-use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
+use super::{
+    Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse,
+    connections::Connections,
+    http_config::{BadUpstreamUrl, HttpConfig},
+    mapping::{EndpointMapping, NotFound, ResponseInfo},
+    tls::BackendTls,
+    tls_problem::tls_problem,
+};
 
 pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
 

@@ -1,15 +1,15 @@
 //! The settings of a backend over the network: its addresses, its credential and timeouts.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use ::http::header::AUTHORIZATION;
-use ::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use ::http::{
+    header::AUTHORIZATION,
+    {HeaderMap, HeaderName, HeaderValue, Uri},
+};
 
 use scoregate_base::secret::SecretSetting;
 
-use super::mapping::Mapping;
-use super::tls::BackendTlsSettings;
+use super::{mapping::Mapping, tls::BackendTlsSettings};
 
 /// The settings of the backend.
 #[derive(Clone, Debug)]

@@ -4,17 +4,22 @@
 //! closed.) If it has several addresses, a failed request is retried at the next address. `documents` handles
 //! failures.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use scoregate_base::clock::Clock;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Clock, routes::DocumentKey};
 
-use super::addresses::{AddressStatus, Addresses};
-use super::circuit_breaker::BreakerState;
-use super::queue::{CurrentPriority, FetchQueue};
-use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
+use super::{
+    Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse,
+    addresses::{AddressStatus, Addresses},
+    circuit_breaker::BreakerState,
+    queue::{CurrentPriority, FetchQueue},
+};
 
 /// Limits for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use ::http::header::{ACCEPT, HeaderValue, USER_AGENT};
-use ::http::{Request, Uri};
+use ::http::{
+    header::{ACCEPT, HeaderValue, USER_AGENT},
+    {Request, Uri},
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 
 use scoregate_base::clock::Clock;
 
-use super::connections::Connections;
-use super::http::TOO_MANY_INTERIM;
-use super::tls::BackendTlsSettings;
+use super::{connections::Connections, http::TOO_MANY_INTERIM, tls::BackendTlsSettings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -2,8 +2,10 @@
 //! arrival if their priorities are equal. A priority may rise while a request waits, for example when a paid caller
 //! joins the fetch of a free caller. Callers apply timeouts: if the future is dropped, the request leaves the queue.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
+};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;

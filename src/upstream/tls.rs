@@ -1,21 +1,25 @@
 //! TLS towards the backend: trusted authorities, client certificate, expected name, minimum version. `app` watches the
 //! files. `tls_problem` explains a failed handshake.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::time_provider::TimeProvider;
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, RootCertStore, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
+    time_provider::TimeProvider,
+};
 use sha2::{Digest as _, Sha256};
-use x509_cert::Certificate;
-use x509_cert::der::Decode as _;
+use x509_cert::{Certificate, der::Decode as _};
 
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::{Clock, Wall},
+    words,
+};
 
 /// The settings that authenticate the backend to this program and this program to the backend. Their files have
 /// not been read yet.

@@ -1,7 +1,6 @@
 //! The reason why a TLS handshake with the backend failed, and the setting that may correct it.
 
-use std::error::Error;
-use std::io;
+use std::{error::Error, io};
 
 use rustls::{AlertDescription, CertificateError};
 

@@ -1,13 +1,9 @@
 //! A request to a backend, its result, and the trait that all backends implement.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::cache::{DocumentContent, Validators};
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::{clock::Wall, routes::DocumentKey};
 use scoregate_observe::telemetry::trace::TraceContext;
 
 /// The future of a response to an upstream request.

@@ -3,17 +3,21 @@
 //! Nothing is synced to disk, since only processes are killed. A commit is acknowledged once the standby has received
 //! it, so a failover loses nothing. Without a standby no commit is acknowledged.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::time::Duration;
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::fake_clock::remove_shared_memory;
-use crate::postgres::{OWNER, create, give_away, launch, run, unprivileged, url_host};
+use crate::{
+    fake_clock::remove_shared_memory,
+    postgres::{OWNER, create, give_away, launch, run, unprivileged, url_host},
+};
 
 const SETTINGS: [&str; 9] = [
     "fsync=off",

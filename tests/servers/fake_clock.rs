@@ -1,8 +1,7 @@
 //! A wall clock that a test sets while programs run: libfaketime, and a file with the difference from the machine's
 //! clock.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use tempfile::TempDir;
 

@@ -1,14 +1,13 @@
 //! A TCP link to a server on a Unix socket that can be cut, stalled and slowed.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream, UnixStream},
+    runtime::Handle,
+    sync::{Semaphore, watch},
+};
 
 /// Maximum number of connections; others are closed.
 const MAX_CONNECTIONS: usize = 100;

@@ -2,10 +2,12 @@
 //! to standard error, and to the list that `untested.rs` prints at the end of `cargo test`. With `NO_SKIPPED_TESTS=1`
 //! the test fails instead.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::process::parent_id;
-use std::path::Path;
+use std::{
+    fs::{self, OpenOptions},
+    io::Write as _,
+    os::unix::process::parent_id,
+    path::Path,
+};
 
 /// Ends the test unless these Debian packages, or the SMTP server of `.ci/smtp.sh`, are installed.
 macro_rules! needs {

@@ -5,9 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::layers::{named, sources};
-use crate::source::{code, is_root, module_of, paths_from, root_module};
-use crate::{File, found, none, tree};
+use crate::{
+    File, found,
+    layers::{named, sources},
+    none,
+    source::{code, is_root, module_of, paths_from, root_module},
+    tree,
+};
 
 type Module = Vec<String>;
 

@@ -1,8 +1,11 @@
 //! Allowed references: modules use only lower layers, engines are named only where the program is assembled, and each
 //! major foreign crate is used only in its own module.
 
-use crate::source::{code, is_product, module_of, paths_from, root_module};
-use crate::{File, found, none, tree};
+use crate::{
+    File, found, none,
+    source::{code, is_product, module_of, paths_from, root_module},
+    tree,
+};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
 const LAYERS: [&[&str]; 19] = [

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::source::{code, is_product};
-use crate::{File, found, none, tree};
+use crate::{
+    File, found, none,
+    source::{code, is_product},
+    tree,
+};
 
 /// Names that several types may have, each with its reason.
 const SHARED: &[(&str, &str)] = &[];

@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::source::code;
-use crate::{File, found, none, tree};
+use crate::{File, found, none, source::code, tree};
 
 /// The documents about the source tree, besides those in `docs/`.
 const DOCUMENTS: [&str; 6] = [

@@ -3,8 +3,7 @@
 use scoregate::config::SETTINGS;
 use scoregate_base::plans::standard_tiers;
 
-use crate::pages::pointers;
-use crate::{found, none, tree};
+use crate::{found, none, pages::pointers, tree};
 
 fn text_of(path: &str) -> String {
     let file = tree().into_iter().find(|file| file.path == path);

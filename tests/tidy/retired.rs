@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use crate::source::is_product;
-use crate::{File, found, none, tree};
+use crate::{File, found, none, source::is_product, tree};
 
 /// Terms that are not used anywhere, and their replacements.
 const EVERYWHERE: &[(&str, &str)] = &[

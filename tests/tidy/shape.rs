@@ -1,11 +1,14 @@
 //! The shape of files: opening comment, maximum length, name.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
-use crate::layers::sources;
-use crate::source::{code, indentation, is_product, is_root};
-use crate::{File, found, none, tree};
+use crate::{
+    File, found,
+    layers::sources,
+    none,
+    source::{code, indentation, is_product, is_root},
+    tree,
+};
 
 const LONGEST_FILE: usize = 500;
 const LONGEST_FUNCTION: usize = 100;

@@ -8,8 +8,11 @@
     reason = "every position was found in the same tokens"
 )]
 
-use crate::source::{code, is_product};
-use crate::{File, found, none, tree};
+use crate::{
+    File, found, none,
+    source::{code, is_product},
+    tree,
+};
 
 const MOST_TOKENS: usize = 350;
 

@@ -1,15 +1,16 @@
 //! PostgreSQL for the bench: a durable server, and a synchronous standby if wanted, on the disk of the temporary
 //! directory. The servers run as an unprivileged user and end with the bench.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
-use scoregate_store::maintenance::DatabaseCommand;
-use scoregate_store::{DatabaseConfig, SchemaName, TablesWork};
+use scoregate_store::{DatabaseConfig, SchemaName, TablesWork, maintenance::DatabaseCommand};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 

@@ -4,16 +4,17 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{MinuteReport, NodeReport};
+use scoregate_base::{
+    clock::Clock,
+    keys::ApplicationId,
+    limits::{MinuteReport, NodeReport},
+};
 use scoregate_store::{
     DatabaseConfig, Ledger as _, LedgerExchange, LedgerReport, ReportOutcome, SeenTimelines, Store,
 };
 use tokio_postgres::Client;
 
-use super::database::Database;
-use super::{count_as_float, creating, percentiles};
+use super::{count_as_float, creating, database::Database, percentiles};
 
 /// Connections, and the reports that wait concurrently on each.
 struct Load {

@@ -4,18 +4,24 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use scoregate::app::{self, RunningServer};
-use scoregate::config::{read_text, resolve};
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate::{
+    app::{self, RunningServer},
+    config::{read_text, resolve},
+};
+use scoregate_base::{
+    clock::Clock,
+    keys::{ApplicationId, Digest},
+};
 use scoregate_store::HotTable;
 use tempfile::TempDir;
-use tokio_postgres::Client;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, types::ToSql};
 
-use super::database::Database;
-use super::exchanges::{LeasingApplication, create, log_bytes, open};
-use super::{connect, count_as_float, key_of, percentiles, status};
+use super::{
+    connect, count_as_float,
+    database::Database,
+    exchanges::{LeasingApplication, create, log_bytes, open},
+    key_of, percentiles, status,
+};
 
 const GATEWAYS: usize = 5;
 /// Rows per statement that fills the tables.

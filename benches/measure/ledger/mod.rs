@@ -17,12 +17,16 @@ use futures_util::future::join_all;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use scoregate::app;
-use scoregate::config::{read_text, resolve};
-use scoregate::registry::{IssuedKey, NewApplication};
-use scoregate_base::clock::{Clock, Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{LimitSetting, NodeReport, OwnLimits};
+use scoregate::{
+    app,
+    config::{read_text, resolve},
+    registry::{IssuedKey, NewApplication},
+};
+use scoregate_base::{
+    clock::{Clock, Day, Wall},
+    keys::ApplicationId,
+    limits::{LimitSetting, NodeReport, OwnLimits},
+};
 use scoregate_store::{
     Ledger as _, LedgerExchange, LedgerReport, Store, StoreChange, StoredKey, sample,
 };

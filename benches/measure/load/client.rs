@@ -1,13 +1,17 @@
 //! A client that sends one request at a time on a kept connection. No retries.
 
-use std::collections::HashMap;
-use std::io::{Error, ErrorKind, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    io::{Error, ErrorKind, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use super::plan::{Plan, PlannedRequest};
-use super::record::Outcome;
+use super::{
+    plan::{Plan, PlannedRequest},
+    record::Outcome,
+};
 use crate::generator::HttpResponse;
 
 /// Timeout of a request, from the time it was due.

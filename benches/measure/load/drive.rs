@@ -3,14 +3,20 @@
 //! Each connection takes the next request and sends it when it is due. If none is free the request waits, and the wait
 //! counts as latency.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use super::client::{Client, TIMEOUT};
-use super::plan::Plan;
-use super::record::{Outcome, Record, RequestResult};
-use super::schedule::Schedule;
+use super::{
+    client::{Client, TIMEOUT},
+    plan::Plan,
+    record::{Outcome, Record, RequestResult},
+    schedule::Schedule,
+};
 use crate::generator::sleep_finely;
 
 /// Requests of one kind, with connections of their own.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::client::Client;
-use super::fake_backend::FakeBackend;
-use super::options::Profile;
-use super::own_gateway::OwnGateway;
-use super::plan::{Key, Plan};
+use super::{
+    client::Client,
+    fake_backend::FakeBackend,
+    options::Profile,
+    own_gateway::OwnGateway,
+    plan::{Key, Plan},
+};
 
 const LIST: &str = "/api/v1/models";
 /// Documents that every gateway has, most popular first. All tiers may request them.

@@ -19,8 +19,10 @@ mod verdict;
 
 use clap::{Parser as _, ValueEnum as _};
 
-use self::options::{Options, Profile};
-use self::profiles::{ProfileRunner, Size};
+use self::{
+    options::{Options, Profile},
+    profiles::{ProfileRunner, Size},
+};
 
 const SMALL: Size = Size {
     rate: 100.0,

@@ -1,24 +1,27 @@
 //! A gateway of the bench's own: the real program on a free port, with keys, and with the built-in backend over
 //! simulated runs or a fake one. It inherits its socket, so that another process can take over.
 
-use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{SocketAddr, TcpListener},
+    os::fd::OwnedFd,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Pid, Signal, kill_process};
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::{Digest, KeyForm};
+use scoregate_base::{
+    clock::Clock,
+    keys::{Digest, KeyForm},
+};
 use scoregate_scoring::simulated_records;
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
-use super::fake_backend::FakeBackend;
-use super::plan::Key;
+use super::{fake_backend::FakeBackend, plan::Key};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 const MODELS: usize = 20;

@@ -3,19 +3,23 @@
 //! Most run a baseline phase first and report the other phase as a multiple of it: a ratio within one run is comparable
 //! between machines.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
-use super::client::Client;
-use super::drive::{Event, Line, drive};
-use super::fake_backend::Behaviour;
-use super::gateway_under_test::GatewayUnderTest;
-use super::options::Profile;
-use super::own_gateway::made_key;
-use super::plan::Plan;
-use super::record::{LatencyStats, Outcome, Record, shown};
-use super::schedule::{Phase, Schedule};
-use super::verdict::{ProfileReport, at, ratio, wrong};
+use super::{
+    client::Client,
+    drive::{Event, Line, drive},
+    fake_backend::Behaviour,
+    gateway_under_test::GatewayUnderTest,
+    options::Profile,
+    own_gateway::made_key,
+    plan::Plan,
+    record::{LatencyStats, Outcome, Record, shown},
+    schedule::{Phase, Schedule},
+    verdict::{ProfileReport, at, ratio, wrong},
+};
 
 /// The default size of a run.
 #[derive(Clone, Copy, Debug)]

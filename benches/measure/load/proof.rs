@@ -1,16 +1,20 @@
 //! Self-test of the load test: a late client is reported, and a server that stalls for a second shows in the figures. It runs
 //! before every small run.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use super::client::Client;
-use super::drive::{Line, drive};
-use super::plan::{Key, Plan};
-use super::record::{Outcome, Record, RequestResult, micros};
-use super::schedule::{Phase, Schedule};
+use super::{
+    client::Client,
+    drive::{Line, drive},
+    plan::{Key, Plan},
+    record::{Outcome, Record, RequestResult, micros},
+    schedule::{Phase, Schedule},
+};
 
 const STALL: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,7 @@
 //! A latency counts from the time a request was due, the wait for a free connection included. The client's own delay
 //! is recorded separately, so that it is not attributed to the server.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use hdrhistogram::Histogram;
 

@@ -3,8 +3,10 @@
 
 use hdrhistogram::Histogram;
 
-use super::options::Profile;
-use super::record::{LatencyStats, Outcome, Record, shown};
+use super::{
+    options::Profile,
+    record::{LatencyStats, Outcome, Record, shown},
+};
 
 /// The result of a profile.
 pub(crate) struct ProfileReport {

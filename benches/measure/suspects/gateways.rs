@@ -1,14 +1,16 @@
 //! Two gateways that limit the requests of a client and record them, and the record of a day as it is stored.
 
-use scoregate_base::clock::Wall;
-use scoregate_base::evidence::{
-    DayEvidence, DocumentMark, HourEvidence, Origin, catalogue_size, model_position,
+use scoregate_base::{
+    clock::Wall,
+    evidence::{DayEvidence, DocumentMark, HourEvidence, Origin, catalogue_size, model_position},
+    plans::TierLimits,
+    routes::{DocumentKey, ModelId, Period, Query, Route},
 };
-use scoregate_base::plans::TierLimits;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
 
-use super::random::{Random, mixed};
-use super::requests::{DOCUMENTS, Demand, HourOfUse, SimulatedHour};
+use super::{
+    random::{Random, mixed},
+    requests::{DOCUMENTS, Demand, HourOfUse, SimulatedHour},
+};
 
 const DAY_SECONDS: u64 = 86_400;
 /// The first day of the simulation since the epoch.

@@ -1,11 +1,13 @@
 //! The kinds of simulated clients: their numbers, and how a client of each is made.
 
-use super::mirrors::{CatalogueMirror, KeyUse, SweepSchedule};
-use super::people::{Course, Hobbyist, Office};
-use super::random::Random;
-use super::requests::{Client, Hosting};
-use super::scheduled::{CiJobs, Dashboard, Programs, Research};
-use super::visited::{Copies, Fleet, PublicProduct, ResoldKey, TeamWithOneKey};
+use super::{
+    mirrors::{CatalogueMirror, KeyUse, SweepSchedule},
+    people::{Course, Hobbyist, Office},
+    random::Random,
+    requests::{Client, Hosting},
+    scheduled::{CiJobs, Dashboard, Programs, Research},
+    visited::{Copies, Fleet, PublicProduct, ResoldKey, TeamWithOneKey},
+};
 
 /// The demand of a kind of clients on the judgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

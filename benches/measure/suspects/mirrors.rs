@@ -1,7 +1,9 @@
 //! Clients that copy the catalogue, with one key or with several.
 
-use super::random::Random;
-use super::requests::{Client, Hosting, HourOfUse, SimulatedHour, own_network, software};
+use super::{
+    random::Random,
+    requests::{Client, Hosting, HourOfUse, SimulatedHour, own_network, software},
+};
 
 /// Requests of each hour that fail before they reach a gateway.
 const FAILED: f64 = 0.005;

@@ -2,16 +2,22 @@
 
 use std::collections::HashSet;
 
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::DayEvidence;
-use scoregate_base::evidence::judgement::{CallerDays, Finding, SuspectRules, judge};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{
+    clock::Day,
+    evidence::{
+        DayEvidence,
+        judgement::{CallerDays, Finding, SuspectRules, judge},
+    },
+    keys::ApplicationId,
+};
 
-use super::gateways::{FIRST_DAY, GatewayPair, SimulatedCatalogue};
-use super::kinds::{ClientKind, Stance};
-use super::population::{SimulatedClient, population};
-use super::random::{Random, mixed};
-use super::requests::{HourOfUse, SimulatedHour};
+use super::{
+    gateways::{FIRST_DAY, GatewayPair, SimulatedCatalogue},
+    kinds::{ClientKind, Stance},
+    population::{SimulatedClient, population},
+    random::{Random, mixed},
+    requests::{HourOfUse, SimulatedHour},
+};
 
 /// Days that are judged together.
 const JUDGED_DAYS: usize = 7;

@@ -1,8 +1,10 @@
 //! People at their computers: offices, hobbyists, courses.
 
-use super::random::Random;
-use super::requests::{Client, Hosting, HourOfUse, SimulatedHour, library, own_network, software};
-use super::scheduled::{Dashboard, documents_of};
+use super::{
+    random::Random,
+    requests::{Client, Hosting, HourOfUse, SimulatedHour, library, own_network, software},
+    scheduled::{Dashboard, documents_of},
+};
 
 /// Developers with a key each in one office.
 pub(super) struct Office {

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use scoregate_base::keys::{ApplicationId, OwnerId};
-use scoregate_base::plans::{TierLimits, standard_tiers};
+use scoregate_base::{
+    keys::{ApplicationId, OwnerId},
+    plans::{TierLimits, standard_tiers},
+};
 
-use super::gateways::SimulatedCatalogue;
-use super::kinds::{ClientKind, ClientPlan, KINDS, Ownership, PlannedClient, Stance};
-use super::random::Random;
-use super::requests::Client;
+use super::{
+    gateways::SimulatedCatalogue,
+    kinds::{ClientKind, ClientPlan, KINDS, Ownership, PlannedClient, Stance},
+    random::Random,
+    requests::Client,
+};
 
 /// An application of a client.
 pub(super) struct SimulatedKey {

@@ -1,9 +1,11 @@
 //! Programs that run by a schedule: dashboards, bad pollers, research scripts, CI jobs.
 
-use super::random::Random;
-use super::requests::{
-    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
-    software,
+use super::{
+    random::Random,
+    requests::{
+        Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
+        software,
+    },
 };
 
 /// Networks of the runners of CI services.

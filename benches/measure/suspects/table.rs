@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 
-use scoregate_base::evidence::judgement::{Finding, FiredRule, Suspicion};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{
+    evidence::judgement::{Finding, FiredRule, Suspicion},
+    keys::ApplicationId,
+};
 
-use super::kinds::{ClientKind, KINDS, Stance};
-use super::month::JudgedMonth;
+use super::{
+    kinds::{ClientKind, KINDS, Stance},
+    month::JudgedMonth,
+};
 
 /// Days in which a dishonest client has to be found.
 const DAYS_TO_FIND: usize = 7;

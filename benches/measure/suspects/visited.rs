@@ -1,11 +1,13 @@
 //! Clients whose requests follow their users: public products, fleets of phones, teams with one key, and a key that was sold.
 
-use super::random::{Popularity, Random};
-use super::requests::{
-    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
-    software,
+use super::{
+    random::{Popularity, Random},
+    requests::{
+        Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
+        software,
+    },
+    scheduled::{CiJobs, Dashboard},
 };
-use super::scheduled::{CiJobs, Dashboard};
 
 /// How long a product serves its own copy of a document.
 #[derive(Clone, Copy, PartialEq)]

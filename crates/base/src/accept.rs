@@ -1,8 +1,6 @@
 //! Accepts connections on a listening socket.
 
-use std::future::Future;
-use std::io;
-use std::time::Duration;
+use std::{future::Future, io, time::Duration};
 
 use crate::clock::Clock;
 

@@ -1,8 +1,7 @@
 //! Files that are read again while the program runs: certificates, secrets, lists of keys. Unusable contents never
 //! replace the contents in use. `app` decides which files are read and how often.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 

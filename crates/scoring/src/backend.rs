@@ -1,19 +1,19 @@
 //! The backend: a source of runs, and the answers of the newest snapshot.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ModelId};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ModelId},
+};
 
-use super::answer::Answer;
-use super::archive::ArchiveError;
-use super::endpoints::SnapshotAnswers;
-use super::hour::Hour;
-use super::snapshot::RunSource;
+use super::{
+    answer::Answer, archive::ArchiveError, endpoints::SnapshotAnswers, hour::Hour,
+    snapshot::RunSource,
+};
 
 /// Pause after a failed attempt to read the source.
 const RETRY_AFTER: Duration = Duration::from_secs(30);

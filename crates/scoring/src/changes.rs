@@ -6,11 +6,13 @@
 
 use scoregate_base::routes::Period;
 
-use super::figures::{Trend, chance};
-use super::measure::Measure;
-use super::method;
-use super::model_state::{ModelChange, ModelState};
-use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
+use super::{
+    figures::{Trend, chance},
+    measure::Measure,
+    method,
+    model_state::{ModelChange, ModelState},
+    statistics::{Estimate, FittedLine, chance_of_change, holm},
+};
 
 /// Determines the changes of all models.
 pub(super) fn determine(model_states: &mut [ModelState]) {

@@ -5,9 +5,11 @@ use serde::Serialize;
 
 use scoregate_base::words;
 
-use super::method;
-use super::score_noise::{EdgeReach, UncertainScore};
-use super::statistics::Estimate;
+use super::{
+    method,
+    score_noise::{EdgeReach, UncertainScore},
+    statistics::Estimate,
+};
 
 /// Differences in points below this limit are rounding errors.
 const NEGLIGIBLE: f64 = 1e-9;

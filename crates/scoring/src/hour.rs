@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::Period;
+use scoregate_base::{clock::Wall, routes::Period};
 
 use super::method;
 

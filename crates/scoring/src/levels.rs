@@ -8,15 +8,19 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::hour::{Hour, HourRange};
-use super::method;
-use super::noise::cycle::{Cycle, CycleShape};
-use super::noise::outliers::without_outliers;
-use super::noise::peer_noise::TypicalNoise;
-use super::noise::round_noise::{LevelSums, RoundNoise};
-use super::period_scores::ScoreRound;
-use super::round_length::RoundLength;
-use super::statistics::{Estimate, Spread, chance_of_change};
+use super::{
+    hour::{Hour, HourRange},
+    method,
+    noise::{
+        cycle::{Cycle, CycleShape},
+        outliers::without_outliers,
+        peer_noise::TypicalNoise,
+        round_noise::{LevelSums, RoundNoise},
+    },
+    period_scores::ScoreRound,
+    round_length::RoundLength,
+    statistics::{Estimate, Spread, chance_of_change},
+};
 
 /// Differences of fewer standard errors are never significant, so their p-value is not computed. The actual limit is
 /// 4.15 with daily rounds, and higher with shorter ones.

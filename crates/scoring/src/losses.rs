@@ -3,10 +3,12 @@
 //! Alerts and degradations share one test: it compares the newest level with a previous one, is one-sided, and is
 //! Holm-corrected for the number of models. The callers choose how old the change may be.
 
-use super::figures::{chance, points};
-use super::levels::LevelComparison;
-use super::model_state::ModelState;
-use super::statistics::{chance_of_fall, holm};
+use super::{
+    figures::{chance, points},
+    levels::LevelComparison,
+    model_state::ModelState,
+    statistics::{chance_of_fall, holm},
+};
 
 /// A significant loss that is large enough to matter.
 #[derive(Clone, Copy, Debug)]

@@ -5,26 +5,29 @@
 
 use std::sync::Arc;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::Period;
+use scoregate_base::{clock::Wall, routes::Period};
 
-use super::count::Attempts;
-use super::drift::{self, DriftResult};
-use super::figures::{Score, Trend, dollars, points};
-use super::hour::{Hour, HourRange, hours_of, of_period};
-use super::incident_scan::incident::Incident;
-use super::levels::{LevelComparison, ScoreLevels};
-use super::measure::Measure;
-use super::method;
-use super::noise::peer_noise::{ModelNoise, PeerNoise};
-use super::noise::score_residuals::ScoreResiduals;
-use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use super::round_length::RoundLength;
-use super::run::TestedModel;
-use super::score_noise::{ScoreNoise, UncertainScore};
-use super::series::ScoreSeries;
-use super::statistics::{self, Estimate, FittedLine, SampleSums};
-use super::student::TailQuantiles;
+use super::{
+    count::Attempts,
+    drift::{self, DriftResult},
+    figures::{Score, Trend, dollars, points},
+    hour::{Hour, HourRange, hours_of, of_period},
+    incident_scan::incident::Incident,
+    levels::{LevelComparison, ScoreLevels},
+    measure::Measure,
+    method,
+    noise::{
+        peer_noise::{ModelNoise, PeerNoise},
+        score_residuals::ScoreResiduals,
+    },
+    period_scores::{PeriodScores, ScorePart, ScoreRound},
+    round_length::RoundLength,
+    run::TestedModel,
+    score_noise::{ScoreNoise, UncertainScore},
+    series::ScoreSeries,
+    statistics::{self, Estimate, FittedLine, SampleSums},
+    student::TailQuantiles,
+};
 use crate::suite::Axis;
 
 /// The state of one model at one time.

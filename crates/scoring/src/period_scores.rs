@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::SortBy;
+use scoregate_base::{clock::Wall, routes::SortBy};
 
-use super::count::{Attempts, RunCounts};
-use super::hour::Hour;
-use super::measure::Measure;
-use super::presence::SuiteRounds;
-use super::run::{SuiteEntry, SuiteTable};
+use super::{
+    count::{Attempts, RunCounts},
+    hour::Hour,
+    measure::Measure,
+    presence::SuiteRounds,
+    run::{SuiteEntry, SuiteTable},
+};
 
 /// The marks of the combined score and of the unweighted mean of the axes. The marks of the axes are between them.
 const COMBINED_MARK: usize = 0;

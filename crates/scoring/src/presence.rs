@@ -3,10 +3,12 @@
 //! A benchmark may run hourly or daily, or run each suite at a different hour. The length of a model's rounds is chosen
 //! so that nearly every round has a score in all suites of the combined score.
 
-use super::hour::{Hour, HourRange};
-use super::method;
-use super::round_length::RoundLength;
-use super::run::MAX_SUITES;
+use super::{
+    hour::{Hour, HourRange},
+    method,
+    round_length::RoundLength,
+    run::MAX_SUITES,
+};
 
 /// The suites with a score in each hour of a window.
 #[derive(Clone, Debug)]

@@ -3,19 +3,23 @@
 //! A score over a period is a mean of rounds, so its variance is that of a mean of the same number of rounds. A suite
 //! whose marks have all been 0, or all been 1, shows no noise. Its contribution is estimated from its number of trials.
 
-use super::hour::{Hour, HourRange};
-use super::levels::ScoreLevels;
-use super::measure::Measure;
-use super::method;
-use super::noise::cycle::Cycle;
-use super::noise::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
-use super::noise::round_noise::{LevelSums, RoundNoise};
-use super::noise::score_residuals::ScoreResiduals;
-use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use super::round_length::RoundLength;
-use super::series::ScoreSeries;
-use super::statistics::{Estimate, Spread};
-use super::student::{self, TailQuantiles};
+use super::{
+    hour::{Hour, HourRange},
+    levels::ScoreLevels,
+    measure::Measure,
+    method,
+    noise::{
+        cycle::Cycle,
+        peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise},
+        round_noise::{LevelSums, RoundNoise},
+        score_residuals::ScoreResiduals,
+    },
+    period_scores::{PeriodScores, ScorePart, ScoreRound},
+    round_length::RoundLength,
+    series::ScoreSeries,
+    statistics::{Estimate, Spread},
+    student::{self, TailQuantiles},
+};
 
 /// The noise of every score of a model.
 #[derive(Debug)]

@@ -6,19 +6,19 @@
 #[path = "tests_of_series.rs"]
 mod tests;
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::SortBy;
+use scoregate_base::{clock::Wall, routes::SortBy};
 
-use super::count::RunCounts;
-use super::hour::{Hour, HourRange};
-use super::method;
-use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean};
-use super::presence::SuitePresence;
-use super::round_length::RoundLength;
-use super::run::{Run, SuiteTable, Trial};
+use super::{
+    count::RunCounts,
+    hour::{Hour, HourRange},
+    method,
+    period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean},
+    presence::SuitePresence,
+    round_length::RoundLength,
+    run::{Run, SuiteTable, Trial},
+};
 
 const DAY: u64 = 24;
 

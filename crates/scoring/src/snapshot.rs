@@ -3,24 +3,27 @@
 //! It is a pure function of source and time, so every process gets the same result. Incidents that are found in an
 //! archive are recorded there, and these records are a part of the source.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use scoregate_base::clock::Wall;
 
-use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
-use super::changes;
-use super::hour::{Hour, HourRange};
-use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
-use super::incident_scan::incidents;
-use super::levels::ScoreLevels;
-use super::method;
-use super::model_state::ModelState;
-use super::ranks::rank_bounds;
-use super::run::{SuiteTable, TestedModel};
-use super::series::ScoreSeries;
-use super::simulate;
-use super::student::TailQuantiles;
+use super::{
+    archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns},
+    changes,
+    hour::{Hour, HourRange},
+    incident_scan::{
+        incident::{IncidentHistory, ScannedIncidents},
+        incidents,
+    },
+    levels::ScoreLevels,
+    method,
+    model_state::ModelState,
+    ranks::rank_bounds,
+    run::{SuiteTable, TestedModel},
+    series::ScoreSeries,
+    simulate,
+    student::TailQuantiles,
+};
 
 /// The source of runs.
 #[derive(Debug)]

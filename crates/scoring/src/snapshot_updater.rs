@@ -1,8 +1,7 @@
 //! A separate task that makes the next snapshot when it is due, at the full hour or after an import. Queries get the
 //! previous snapshot until the new one is ready.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, oneshot};
 

@@ -4,8 +4,7 @@
 //! is about 1e-12, even far out in the tail. The quantile is computed with Halley's method, starting from an asymptotic
 //! expansion.
 
-use std::cell::Cell;
-use std::f64::consts::PI;
+use std::{cell::Cell, f64::consts::PI};
 
 /// Number of bits of an index into the table of quantiles.
 const HASH_BITS: u32 = 10;

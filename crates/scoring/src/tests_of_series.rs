@@ -3,10 +3,12 @@
 use scoregate_base::routes::ModelId;
 
 use super::*;
-use crate::measure::Measure;
-use crate::presence::SuiteRounds;
-use crate::run::{RunFailure, RunOutcome, TestedModel};
-use crate::suite::Suite;
+use crate::{
+    measure::Measure,
+    presence::SuiteRounds,
+    run::{RunFailure, RunOutcome, TestedModel},
+    suite::Suite,
+};
 
 fn empty(window: HourRange) -> ScoreSeries {
     ScoreSeries::new(Arc::default(), window)

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{LimitChanges, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::{LimitChanges, OwnLimits},
+};
 
 use super::{Description, NewMail, OwnerNotice, OwnerRefusal};
 

@@ -1,8 +1,10 @@
 //! Details of a change for the audit trail, the same for every engine. They never contain a secret.
 
 use super::{Description, LeakReport, StoredKey};
-use scoregate_base::clock::Wall;
-use scoregate_base::limits::{LimitChanges, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    limits::{LimitChanges, OwnLimits},
+};
 
 pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: &str) -> String {
     let own = own_limits(own);

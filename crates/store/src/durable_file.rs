@@ -1,11 +1,13 @@
 //! Files that are replaced as a whole: they are written under another name, synced, then renamed. A crash leaves either
 //! the old file or the new one. Also the names of the files of a SQLite database.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
 
 /// The end of the name of an unfinished file.
 pub(super) const HALF: &str = ".half";

@@ -11,9 +11,11 @@
 //!
 //! [`EVIDENCE_DAYS_KEPT`]: scoregate_base::evidence::EVIDENCE_DAYS_KEPT
 
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::{DayEvidence, HourEvidence};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{
+    clock::Day,
+    evidence::{DayEvidence, HourEvidence},
+    keys::ApplicationId,
+};
 
 /// Days after which the hash key of a day is deleted.
 pub(crate) const KEY_DAYS: u32 = 2;

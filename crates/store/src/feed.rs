@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{clock::Wall, keys::ApplicationId};
 
 /// A position in the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

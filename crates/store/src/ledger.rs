@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{
-    CalendarQuota, GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
-    OwnLimits, WindowUnits,
+use scoregate_base::{
+    clock::Day,
+    keys::ApplicationId,
+    limits::{
+        CalendarQuota, GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
+        OwnLimits, WindowUnits,
+    },
 };
 
 use super::StoreFuture;

@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::words;
+use scoregate_base::{clock::Wall, words};
 use scoregate_observe::telemetry::metrics::metric_label;
 use serde_json::{Value, json};
 

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{CalendarQuota, Limits};
+use scoregate_base::{
+    clock::Wall,
+    keys::ApplicationId,
+    limits::{CalendarQuota, Limits},
+};
 
 use super::{MailKind, NewMail};
 

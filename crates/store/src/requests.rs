@@ -6,15 +6,16 @@
 //!
 //! Used units follow from the requests: each response with content from an endpoint other than `/me` costs one unit.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-use scoregate_base::clock::Day;
-use scoregate_base::keys::{ApplicationId, OwnerId};
-use scoregate_base::limits::{LimitRule, Period};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::Day,
+    keys::{ApplicationId, OwnerId},
+    limits::{LimitRule, Period},
+    words,
+};
 
 /// Number of days that are open for reports, the current one included.
 pub const REQUEST_DAYS_OPEN: u32 = 3;

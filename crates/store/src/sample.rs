@@ -1,9 +1,11 @@
 //! A key, an application and its creation, for tests and benchmarks. Each test sets the fields that it needs.
 
 use super::{ChangeKind, Description, StoredApplication, StoredKey};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::{LimitChanges, LimitSetting, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    keys::Digest,
+    limits::{LimitChanges, LimitSetting, OwnLimits},
+};
 
 /// A key with this text. It never expires.
 pub fn key(text: &str) -> StoredKey {

@@ -5,8 +5,10 @@
 
 use serde::Serialize;
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::{Day, Wall},
+    words,
+};
 
 /// Number of days for which minutes are kept, the current one included. The very first minute is kept forever.
 const STATUS_DAYS_KEPT: u32 = 91;

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::{LedgerExchangeReply, LedgerReport, ReportOutcome};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{
-    CalendarQuota, LimitRule, NodeTotals, Scope, Window, WindowTotals, WindowUnits,
+use scoregate_base::{
+    clock::Day,
+    limits::{CalendarQuota, LimitRule, NodeTotals, Scope, Window, WindowTotals, WindowUnits},
 };
 
 /// Identifies a row.

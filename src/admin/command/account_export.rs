@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::admin::administration::Administration;
-use crate::admin::command_problem::CommandResult;
-use crate::admin::suspects::EvidenceDayView;
-use crate::admin::view::ApplicationView;
+use crate::admin::{
+    administration::Administration, command_problem::CommandResult, suspects::EvidenceDayView,
+    view::ApplicationView,
+};
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{AuditQuery, AuditRecord};
 

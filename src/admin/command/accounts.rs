@@ -4,16 +4,18 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::admin::administration::Administration;
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::registry::{ContactRequest, ContactSelection, OwnerAdministration};
-use crate::site::is_address_fragment;
+use crate::{
+    admin::{
+        administration::Administration,
+        command_problem::{CommandProblem, CommandResult},
+    },
+    registry::{ContactRequest, ContactSelection, OwnerAdministration},
+    site::is_address_fragment,
+};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
 
-use super::account_export::exported;
-use super::limit_options::LimitOptions;
-use super::limits::default_limit;
+use super::{account_export::exported, limit_options::LimitOptions, limits::default_limit};
 
 /// A command on accounts of owners.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::accounts::AccountsCommand;
-use super::keys::{KeyRotation, KeysCommand, NewKey};
-use super::nodes::NodesCommand;
-use super::status::StatusCommand;
-use super::suspects::SuspectsCommand;
-use super::usage::UsageExportCommand;
-use crate::admin::administration::Administration;
-use crate::admin::command_problem::CommandResult;
+use super::{
+    accounts::AccountsCommand,
+    keys::{KeyRotation, KeysCommand, NewKey},
+    nodes::NodesCommand,
+    status::StatusCommand,
+    suspects::SuspectsCommand,
+    usage::UsageExportCommand,
+};
+use crate::admin::{administration::Administration, command_problem::CommandResult};
 use scoregate_base::secret::Secret;
 
 /// A command, by group.

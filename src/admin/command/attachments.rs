@@ -4,9 +4,11 @@ use clap::{ArgGroup, Args};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::registry::{OwnerAddress, Registrar};
-use crate::site::{EmailAddress, MailDomains};
+use crate::{
+    admin::command_problem::{CommandProblem, CommandResult},
+    registry::{OwnerAddress, Registrar},
+    site::{EmailAddress, MailDomains},
+};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::StoredApplication;
 

@@ -4,26 +4,33 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::admin::fleet::FleetReports;
-use crate::admin::key_lines::read_json;
-use crate::admin::view::{ApplicationView, ExportView, ImportView};
-use crate::registry::{
-    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, NewApplication,
-    Registrar, RegistrarError, given,
+use crate::{
+    admin::{
+        command_problem::{CommandProblem, CommandResult},
+        fleet::FleetReports,
+        key_lines::read_json,
+        view::{ApplicationView, ExportView, ImportView},
+    },
+    registry::{
+        BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails,
+        NewApplication, Registrar, RegistrarError, given,
+    },
 };
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::OwnLimits;
-use scoregate_base::secret::Secret;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::ApplicationId,
+    limits::OwnLimits,
+    secret::Secret,
+};
 use scoregate_store::{AuditQuery, Description, REQUEST_DAYS_KEPT, StoredApplication};
 
-use super::attachments::{OwnerAttachment, owner_address};
-use super::limit_options::LimitOptions;
-use super::limits::{MAX_BATCH, default_limit};
+use super::{
+    attachments::{OwnerAttachment, owner_address},
+    limit_options::LimitOptions,
+    limits::{MAX_BATCH, default_limit},
+};
 
 const DEFAULT_OVERLAP_HOURS: u32 = 24;
 const DEFAULT_REQUEST_DAYS: u32 = 30;

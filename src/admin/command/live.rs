@@ -4,8 +4,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::explain::ExplainBody;
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{clock::Day, keys::ApplicationId};
 
 /// Default maximum number of applications, and of addresses, in a response.
 const DEFAULT_MOST: usize = 20;

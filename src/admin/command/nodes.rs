@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::admin::command_problem::CommandResult;
-use crate::admin::fleet::FleetReports;
+use crate::admin::{command_problem::CommandResult, fleet::FleetReports};
 
 /// A command on the gateways that use the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde::Deserializer;
-use serde::de::value::Error;
-use serde::de::{Error as _, IntoDeserializer, Visitor};
-use serde::forward_to_deserialize_any;
+use serde::{
+    Deserializer,
+    de::{Error as _, IntoDeserializer, Visitor, value::Error},
+    forward_to_deserialize_any,
+};
 
 /// A value in a query string, with its name for error messages.
 pub(super) struct QueryValue<'q> {

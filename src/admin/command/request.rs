@@ -4,11 +4,14 @@
 use std::iter::{Once, once};
 
 use http::Method;
-use serde::Serialize;
-use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer};
-use serde::de::{DeserializeOwned, IntoDeserializer};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde::{
+    Serialize,
+    de::{
+        DeserializeOwned, IntoDeserializer,
+        value::{Error, MapAccessDeserializer, MapDeserializer},
+    },
+};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::admin::command_problem::{CommandProblem, CommandResult};
 use scoregate_base::json::{BadJson, read as read_json};

@@ -1,12 +1,16 @@
 //! Commands on the messages of the status page: `scoregate status`.
 
-use clap::Subcommand;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{
+    Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::status::StatusMessages;
+use crate::{
+    admin::command_problem::{CommandProblem, CommandResult},
+    status::StatusMessages,
+};
 use scoregate_store::{IncidentState, MessageSubject};
 
 use super::limits::default_limit;

@@ -4,8 +4,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::admin::command_problem::CommandResult;
-use crate::admin::fleet::FleetReports;
+use crate::admin::{command_problem::CommandResult, fleet::FleetReports};
 use scoregate_base::keys::ApplicationId;
 
 /// A command on applications whose use looks like misuse.

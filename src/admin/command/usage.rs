@@ -4,9 +4,13 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::admin::fleet::FleetReports;
-use crate::statistics::read_month;
+use crate::{
+    admin::{
+        command_problem::{CommandProblem, CommandResult},
+        fleet::FleetReports,
+    },
+    statistics::read_month,
+};
 use scoregate_base::clock::Day;
 use scoregate_store::{UsageTotal, first_of_month};
 

@@ -1,17 +1,22 @@
 //! Reads the list of gateways from the store, and the total usage and requests of all gateways.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::registry::Registrar;
-use scoregate_base::clock::{Clock, Day};
-use scoregate_base::evidence::judgement::SuspectRules;
-use scoregate_base::keys::ApplicationId;
+use crate::{
+    admin::command_problem::{CommandProblem, CommandResult},
+    registry::Registrar,
+};
+use scoregate_base::{
+    clock::{Clock, Day},
+    evidence::judgement::SuspectRules,
+    keys::ApplicationId,
+};
 use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError};
 
-use super::requests_view::ApplicationRequestsView;
-use super::views::{FleetUsageView, NodesRead};
+use super::{
+    requests_view::ApplicationRequestsView,
+    views::{FleetUsageView, NodesRead},
+};
 
 /// Reads the reports of gateways.
 pub struct FleetReports {

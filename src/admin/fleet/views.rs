@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::ApplicationId,
+};
 use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 
 /// The known gateways, and the time at which they were read.

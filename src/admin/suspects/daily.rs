@@ -1,17 +1,16 @@
 //! Evaluates complete days, once a day on one gateway, for the metric and the operator's webhook.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use metrics::Gauge;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::admin::administration::Administration;
-use crate::admin::command_problem::CommandResult;
-use scoregate_base::clock::{Clock, Day};
-use scoregate_base::evidence::judgement::Suspicion;
+use crate::admin::{administration::Administration, command_problem::CommandResult};
+use scoregate_base::{
+    clock::{Clock, Day},
+    evidence::judgement::Suspicion,
+};
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, number_value};
 use scoregate_store::NewMail;
 

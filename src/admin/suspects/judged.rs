@@ -2,21 +2,29 @@
 //! about one application. The evidence is read from the store, where all gateways merge it. A finding is a reason to
 //! review an application; no action follows automatically.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::judgement::{Advice, CallerDays, Figure, Finding, advice, judge};
-use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
-use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_base::{
+    clock::Day,
+    evidence::{
+        DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary,
+        judgement::{Advice, CallerDays, Figure, Finding, advice, judge},
+    },
+    keys::{ApplicationId, OwnerId},
+};
 use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
-use crate::admin::command_problem::{CommandProblem, CommandResult};
-use crate::admin::fleet::FleetReports;
+use crate::admin::{
+    command_problem::{CommandProblem, CommandResult},
+    fleet::FleetReports,
+};
 
 /// Default number of days that are evaluated.
 pub(super) const SUSPECT_DAYS: u32 = 7;

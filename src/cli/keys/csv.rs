@@ -9,8 +9,10 @@
 use csv::{ReaderBuilder, Terminator, Writer};
 use serde_json::{Map, Value, json};
 
-use crate::admin::{FIELDS, REQUIRED, known_field, read_json};
-use crate::registry::{BadField, KeyRecord};
+use crate::{
+    admin::{FIELDS, REQUIRED, known_field, read_json},
+    registry::{BadField, KeyRecord},
+};
 
 /// The characters that start a formula in spreadsheets, including the full-width forms of East Asian scripts.
 const FORMULA: [char; 10] = [

@@ -2,24 +2,29 @@
 //!
 //! Does not export quotas or the audit trail; see `cli::store`.
 
-use std::io::{self, ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::{
+    io::{self, ErrorKind, Write as _},
+    path::PathBuf,
+};
 
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::admin::{AdminCommand, ExportView, KeysCommand};
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::{CommandTarget, MissingStore};
-use crate::cli::exit::Exit;
-use crate::cli::output_file::OutputFile;
-use crate::cli::printer;
-use crate::cli::serve::StopSignals;
-use crate::config::Config;
-use crate::registry::KeyRecord;
+use crate::{
+    admin::{AdminCommand, ExportView, KeysCommand},
+    cli::{
+        command_error::{CommandError, CommandOutcome},
+        control::{CommandTarget, MissingStore},
+        exit::Exit,
+        output_file::OutputFile,
+        printer,
+        serve::StopSignals,
+    },
+    config::Config,
+    registry::KeyRecord,
+};
 
-use super::csv;
-use super::import::Format;
+use super::{csv, import::Format};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys export keys.csv --data-dir DIR\n  \

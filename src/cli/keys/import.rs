@@ -2,23 +2,28 @@
 //!
 //! Keys that were counted are durable, even if the command is interrupted. `admin` validates the keys.
 
-use std::collections::HashSet;
-use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    io::{self, BufReader, Read},
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::{json, value::to_raw_value};
 
-use crate::admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json};
-use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
-use crate::cli::control::{CommandTarget, MissingStore};
-use crate::cli::input_file::InputFile;
-use crate::cli::input_lines::{InputLine, InputLines};
-use crate::cli::printer;
-use crate::config::Config;
-use crate::registry::{BadField, KeyRecord};
+use crate::{
+    admin::{AdminCommand, ImportView, KeysCommand, LineView, MAX_BATCH, read_json},
+    cli::{
+        command_error::{CommandError, CommandOutcome, input_is_fine},
+        control::{CommandTarget, MissingStore},
+        input_file::InputFile,
+        input_lines::{InputLine, InputLines},
+        printer,
+    },
+    config::Config,
+    registry::{BadField, KeyRecord},
+};
 
 use super::csv::Columns;
 

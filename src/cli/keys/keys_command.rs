@@ -4,11 +4,15 @@ use clap::{Args, Subcommand};
 
 use crate::admin::{AdminCommand, KeysCommand};
 
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::{CommandTarget, MissingStore, block_on};
-use crate::cli::printer;
-use crate::cli::serve::ServerArgs;
-use crate::config::Config;
+use crate::{
+    cli::{
+        command_error::{CommandError, CommandOutcome},
+        control::{CommandTarget, MissingStore, block_on},
+        printer,
+        serve::ServerArgs,
+    },
+    config::Config,
+};
 
 pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/keys.txt");
 

@@ -1,8 +1,10 @@
 //! `scoregate keys scan`: finds keys of this service in files, for pre-commit hooks and other scanners. Only the format
 //! of a key is checked, so neither a server nor a store is needed.
 
-use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::PathBuf;
+use std::{
+    io::{self, BufRead as _, BufReader, Read},
+    path::PathBuf,
+};
 
 use clap::Args;
 use serde_json::json;
@@ -10,10 +12,12 @@ use serde_json::json;
 use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
-use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
-use crate::cli::exit::Exit;
-use crate::cli::input_file::{InputFile, unreadable};
-use crate::cli::printer;
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome, input_is_fine},
+    exit::Exit,
+    input_file::{InputFile, unreadable},
+    printer,
+};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::admin::{ApplicationRequestsView, KeysCommand};
-use crate::cli::printer::{self, cell, field, items};
+use crate::{
+    admin::{ApplicationRequestsView, KeysCommand},
+    cli::printer::{self, cell, field, items},
+};
 use scoregate_store::{Description, OutcomeCounts, RequestOutcome};
 
 /// The columns of the keys of an application.

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::accounts::{CountedRequests, RequestCounts};
-use crate::admin::{LiveCommand, UsageCommand};
-use crate::cli::command_error::CommandOutcome;
-use crate::cli::control::request_running;
-use crate::cli::printer;
-use crate::config::Config;
-use crate::statistics::{ApplicationUse, RemainingAllowance};
+use crate::{
+    accounts::{CountedRequests, RequestCounts},
+    admin::{LiveCommand, UsageCommand},
+    cli::{command_error::CommandOutcome, control::request_running, printer},
+    config::Config,
+    statistics::{ApplicationUse, RemainingAllowance},
+};
 use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.

@@ -1,15 +1,18 @@
 //! The archive that a command works on, and the running server that uses it.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::admin::{LiveCommand, SnapshotCommand};
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::request_if_running;
-use crate::cli::printer;
+use crate::{
+    admin::{LiveCommand, SnapshotCommand},
+    cli::{
+        command_error::{CommandError, CommandOutcome},
+        control::request_if_running,
+        printer,
+    },
+};
 use scoregate_base::clock::Clock;
 use scoregate_scoring::Archive;
 

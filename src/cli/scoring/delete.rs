@@ -4,10 +4,12 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::operator;
-use crate::cli::printer;
-use crate::cli::serve::runtime_of_this_thread;
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome},
+    control::operator,
+    printer,
+    serve::runtime_of_this_thread,
+};
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{ChangeAuthor, ChangeReason};
 

@@ -1,7 +1,6 @@
 //! Messages about lines and logs. The first of several identical messages is printed, and the others are counted.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::{collections::BTreeMap, fmt::Display};
 
 use crate::cli::printer;
 

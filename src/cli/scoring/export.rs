@@ -2,8 +2,7 @@
 
 use std::io;
 
-use crate::cli::command_error::CommandOutcome;
-use crate::cli::printer;
+use crate::cli::{command_error::CommandOutcome, printer};
 
 use super::archive_place::ArchivePlace;
 

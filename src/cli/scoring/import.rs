@@ -2,28 +2,30 @@
 //!
 //! An import that is killed changes nothing. A running server is notified at the end.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
-use crate::cli::input_file::InputFile;
-use crate::cli::printer;
-use crate::cli::serve::runtime_of_this_thread;
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome, input_is_fine},
+    input_file::InputFile,
+    printer,
+    serve::runtime_of_this_thread,
+};
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{
     Archive, ArchiveError, BadRun, ExportLine, IdentifiedRun, RunImport, RunInsertion, SuiteTable,
     sample_runs,
 };
 
-use super::archive_place::ArchivePlace;
-use super::equal_messages::EqualMessages;
-use super::run_file::{self, ImportLine};
-use super::tool_logs::{ToolLogArgs, ToolLogs};
+use super::{
+    archive_place::ArchivePlace,
+    equal_messages::EqualMessages,
+    run_file::{self, ImportLine},
+    tool_logs::{ToolLogArgs, ToolLogs},
+};
 
 pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 

@@ -3,8 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::command_error::CommandOutcome;
-use crate::cli::printer;
+use crate::cli::{command_error::CommandOutcome, printer};
 use scoregate_base::clock::Wall;
 use scoregate_scoring::IncidentRecord;
 

@@ -1,12 +1,16 @@
 //! Reads the lines of imported files, which may be compressed.
 
-use std::io::{self, BufRead, BufReader, Read};
-use std::iter;
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    iter,
+};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::cli::input_file::InputFile;
-use crate::cli::input_lines::{InputLine, InputLines};
+use crate::cli::{
+    input_file::InputFile,
+    input_lines::{InputLine, InputLines},
+};
 use scoregate_scoring::{BadRun, ExportLine, LONGEST_RUN};
 
 const READ_BUFFER: usize = 1 << 16;

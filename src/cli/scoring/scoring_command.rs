@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::archive_place::ArchivePlace;
-use crate::cli::command_error::CommandOutcome;
-use crate::cli::serve::ServerArgs;
+use crate::cli::{command_error::CommandOutcome, serve::ServerArgs};
 
 pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/scoring.txt");
 

@@ -1,22 +1,22 @@
 //! `scoregate scoring serve`: serves the built-in backend on a separate port, for gateways only.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{OpenFiles, open_scoring};
-use crate::backend::{self, BackendServer};
-use crate::cli::command_error::CommandOutcome;
-use crate::cli::printer;
-use crate::cli::serve::{StopSignals, runtime, start_log};
-use scoregate_base::clock::Clock;
-use scoregate_base::routes::API_BASE;
+use crate::{
+    app::{OpenFiles, open_scoring},
+    backend::{self, BackendServer},
+    cli::{
+        command_error::CommandOutcome,
+        printer,
+        serve::{StopSignals, runtime, start_log},
+    },
+};
+use scoregate_base::{clock::Clock, routes::API_BASE};
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \

@@ -1,15 +1,19 @@
 //! `scoregate scoring suites`: shows or replaces the suite table of an archive.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::input_file::read_text;
-use crate::cli::printer;
-use crate::cli::serve::runtime_of_this_thread;
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome},
+    input_file::read_text,
+    printer,
+    serve::runtime_of_this_thread,
+};
 use scoregate_base::clock::Clock;
 use scoregate_scoring::SuiteTable;
 

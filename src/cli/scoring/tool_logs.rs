@@ -2,23 +2,26 @@
 //!
 //! Logs are converted one by one, so only the runs of one log are in memory.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::command_error::{CommandOutcome, input_is_fine};
-use crate::cli::printer;
+use crate::cli::{
+    command_error::{CommandOutcome, input_is_fine},
+    printer,
+};
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
     Archive, BadRun, EvaluationTool, ExportLine, LogMapping, LogProblem, LogVerdict, MappedRuns,
     SuiteTable, log_files, read_log,
 };
 
-use super::equal_messages::EqualMessages;
-use super::run_file::ImportLine;
+use super::{equal_messages::EqualMessages, run_file::ImportLine};
 
 #[derive(Debug, Args)]
 pub(super) struct ToolLogArgs {

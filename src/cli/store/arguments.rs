@@ -1,16 +1,12 @@
 //! Arguments of `scoregate store`.
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::control::operator;
-use crate::cli::serve::ServerArgs;
-use scoregate_base::clock::Day;
-use scoregate_base::plans::Tier;
-use scoregate_store::RoleName;
-use scoregate_store::maintenance::ImportOptions;
+use crate::cli::{control::operator, serve::ServerArgs};
+use scoregate_base::{clock::Day, plans::Tier};
+use scoregate_store::{RoleName, maintenance::ImportOptions};
 
 pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/store.txt");
 

@@ -1,26 +1,30 @@
 //! The commands of `scoregate store` for a database.
 
-use std::io;
-use std::path::Path;
-use std::time::Duration;
+use std::{io, path::Path, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::plans::Tier;
-use scoregate_store::maintenance::{DatabaseCommand, DatabaseExport, ImportOptions};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    plans::Tier,
+};
 use scoregate_store::{
     DatabaseReport, DatabaseSettings, RoleName, StoreError, StoreResult, TablesChange, TablesWork,
     TransferError,
+    maintenance::{DatabaseCommand, DatabaseExport, ImportOptions},
 };
 
-use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
-use super::report::{print_day, print_lost};
-use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
-use crate::cli::control::{block_on, operator};
-use crate::cli::output_file::OutputFile;
-use crate::cli::printer;
+use super::{
+    arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand},
+    report::{print_day, print_lost},
+};
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome, input_is_fine},
+    control::{block_on, operator},
+    output_file::OutputFile,
+    printer,
+};
 
 /// Largest accepted difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);

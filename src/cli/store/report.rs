@@ -9,8 +9,10 @@ use scoregate_store::maintenance::{
     self, ClosedDays, ImportSummary, ImportedDay, InspectionReport, close_command, since,
 };
 
-use crate::cli::command_error::{CommandError, CommandOutcome, input_is_fine};
-use crate::cli::printer;
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome, input_is_fine},
+    printer,
+};
 
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> CommandOutcome {
     if as_json {

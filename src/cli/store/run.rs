@@ -1,26 +1,33 @@
 //! Runs the commands of `scoregate store`.
 
-use std::io::{self, BufWriter};
-use std::num::NonZeroUsize;
-use std::path::Path;
+use std::{
+    io::{self, BufWriter},
+    num::NonZeroUsize,
+    path::Path,
+};
 
 use anyhow::Context as _;
 
-use crate::app::DataDir;
-use crate::config::Config;
+use crate::{app::DataDir, config::Config};
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_store::LocalFile;
-use scoregate_store::maintenance::{
-    ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated, export,
-    file_in, import, prune, record_backup, verify,
+use scoregate_store::{
+    LocalFile,
+    maintenance::{
+        ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated,
+        export, file_in, import, prune, record_backup, verify,
+    },
 };
 
-use super::arguments::{CLOSE_NEEDS_A_FILE, RestoreArgs, RuntimeRole, StoreArgs, StoreCommand};
-use super::report::{print_check, print_closed, print_imported, print_verified};
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::operator;
-use crate::cli::output_file::OutputFile;
-use crate::cli::printer;
+use super::{
+    arguments::{CLOSE_NEEDS_A_FILE, RestoreArgs, RuntimeRole, StoreArgs, StoreCommand},
+    report::{print_check, print_closed, print_imported, print_verified},
+};
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome},
+    control::operator,
+    output_file::OutputFile,
+    printer,
+};
 
 const NEEDS_A_DATABASE: &str = "this needs a database: set store.url in the configuration";
 

@@ -1,7 +1,9 @@
 //! The tables of callers on a page of `top`, sorted by the requests of the last full minute.
 
-use crate::accounts::CountedRequests;
-use crate::statistics::{ApplicationUse, RemainingAllowance, UnauthenticatedUse};
+use crate::{
+    accounts::CountedRequests,
+    statistics::{ApplicationUse, RemainingAllowance, UnauthenticatedUse},
+};
 
 use super::words::{as_f64, count, rate, short};
 

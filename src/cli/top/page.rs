@@ -5,9 +5,11 @@
 
 use crate::pages::fill;
 
-use super::callers::{applications, unauthenticated};
-use super::figures::UsageRates;
-use super::words::{as_f64, count, percent, rate, size, span, time};
+use super::{
+    callers::{applications, unauthenticated},
+    figures::UsageRates,
+    words::{as_f64, count, percent, rate, size, span, time},
+};
 
 const TEMPLATE: &str = include_str!("page.txt");
 const ADDRESS_CALLS: &str = "scoregate_upstream_address_requests_total";

@@ -1,8 +1,10 @@
 //! Polls a server and draws a page, once or repeatedly.
 
-use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,13 +14,17 @@ use tokio::net::UnixStream;
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
-use super::figures::UsageRates;
-use super::page::{alarm, lines};
-use super::sample::{ScrapedMetrics, ServerSample};
-use crate::cli::command_error::{CommandError, CommandOutcome};
-use crate::cli::control::{block_on, get};
-use crate::cli::printer;
-use crate::cli::serve::{ServerArgs, StopSignals};
+use super::{
+    figures::UsageRates,
+    page::{alarm, lines},
+    sample::{ScrapedMetrics, ServerSample},
+};
+use crate::cli::{
+    command_error::{CommandError, CommandOutcome},
+    control::{block_on, get},
+    printer,
+    serve::{ServerArgs, StopSignals},
+};
 
 pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with\n\

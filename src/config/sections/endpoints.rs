@@ -3,14 +3,17 @@
 
 use toml::Value;
 
-use scoregate_base::routes::shapes::ItemField;
-use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
+use scoregate_base::routes::{
+    ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param, shapes::ItemField,
+};
 
-use super::endpoint_fields::{self, FieldDefinition};
-use super::own_params::{self, OwnDefinition};
-use crate::config::config_reader::ConfigReader;
-use crate::config::table_reader::TableReader;
-use crate::config::tables::ENDPOINT_SETTINGS;
+use super::{
+    endpoint_fields::{self, FieldDefinition},
+    own_params::{self, OwnDefinition},
+};
+use crate::config::{
+    config_reader::ConfigReader, table_reader::TableReader, tables::ENDPOINT_SETTINGS,
+};
 
 /// Maximum number of configured endpoints. Each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;

@@ -1,15 +1,18 @@
 //! Reads `freshness.*` for all endpoints, and tables for individual endpoints such as `[freshness.alerts]`.
 
-use crate::cache::StaleWindows;
-use crate::documents::{Lifetime, Retention};
-use crate::mcp::tool_result;
-use scoregate_base::plans::FieldSets;
-use scoregate_base::routes::{Endpoint, EndpointTable};
+use crate::{
+    cache::StaleWindows,
+    documents::{Lifetime, Retention},
+    mcp::tool_result,
+};
+use scoregate_base::{
+    plans::FieldSets,
+    routes::{Endpoint, EndpointTable},
+};
 
-use crate::config::ValueKind;
-use crate::config::config_reader::ConfigReader;
-use crate::config::table_reader::TableReader;
-use crate::config::words::duration;
+use crate::config::{
+    ValueKind, config_reader::ConfigReader, table_reader::TableReader, words::duration,
+};
 
 use super::site;
 

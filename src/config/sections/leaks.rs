@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::leaks::{LeakConfig, PublishedKeys, SignerSource};
-use crate::registry::LeakAction;
+use crate::{
+    leaks::{LeakConfig, PublishedKeys, SignerSource},
+    registry::LeakAction,
+};
 
 use super::site::url;
-use crate::config::ConfigProblems;
-use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, config_reader::ConfigReader};
 
 const PUBLIC_KEYS: &str = "leaks.public_keys";
 

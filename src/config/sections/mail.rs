@@ -1,8 +1,6 @@
 //! Reads `mail.*`: the server that accepts mail, or the directory to which mail is written, and the sender.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use toml::Value;
 
@@ -10,12 +8,10 @@ use crate::mail::{
     MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls,
     UnusableTransport,
 };
-use scoregate_base::address::is_loopback;
-use scoregate_base::clock::Clock;
+use scoregate_base::{address::is_loopback, clock::Clock};
 
 use super::cors::{host_and_port, is_host, is_port};
-use crate::config::ConfigProblems;
-use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, config_reader::ConfigReader};
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";

@@ -6,16 +6,20 @@
 
 use toml::Value;
 
-use crate::cache::PAID_FIELD;
-use crate::upstream::{
-    DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound,
-    PathTemplate,
+use crate::{
+    cache::PAID_FIELD,
+    upstream::{
+        DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound,
+        PathTemplate,
+    },
 };
 use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
 use super::mapping_fields::{self, FieldProblem};
-use crate::config::config_reader::ConfigReader;
-use crate::config::table_reader::{TableReader, list};
+use crate::config::{
+    config_reader::ConfigReader,
+    table_reader::{TableReader, list},
+};
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] = [

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use crate::upstream::{ItemMapping, MappedField, is_value_of};
-use scoregate_base::routes::shapes::ItemField;
-use scoregate_base::routes::{Endpoint, PublishedField, PublishedKind};
+use scoregate_base::routes::{Endpoint, PublishedField, PublishedKind, shapes::ItemField};
 
 const KEYS: [&str; 5] = ["from", "type", "words", "constant", "drop"];
 const FORM: &str =

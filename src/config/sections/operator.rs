@@ -1,7 +1,9 @@
 //! Reads `operator.*`: the webhook of the operator.
 
-use crate::config::config_reader::ConfigReader;
-use crate::mail::{OperatorWebhook, WebhookUrl};
+use crate::{
+    config::config_reader::ConfigReader,
+    mail::{OperatorWebhook, WebhookUrl},
+};
 use scoregate_base::secret::SecretSetting;
 
 use super::site::plain_url;

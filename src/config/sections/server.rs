@@ -6,9 +6,7 @@ use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 use scoregate_base::address::Networks;
 
 use super::proxies;
-use crate::config::ConfigProblems;
-use crate::config::config_reader::ConfigReader;
-use crate::config::file::ConfigValues;
+use crate::config::{ConfigProblems, config_reader::ConfigReader, file::ConfigValues};
 
 /// Reads the address of the side port. Problems with other settings are ignored.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {

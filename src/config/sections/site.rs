@@ -4,9 +4,7 @@
 use http::Uri;
 
 use crate::pages::{SiteLinks, default_terms};
-use scoregate_base::address::is_loopback;
-use scoregate_base::plans::Tier;
-use scoregate_base::routes::root_of;
+use scoregate_base::{address::is_loopback, plans::Tier, routes::root_of};
 
 use super::cors::{host_and_port, is_host, is_port};
 use crate::config::config_reader::ConfigReader;

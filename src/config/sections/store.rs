@@ -1,15 +1,12 @@
 //! Reads `[store]`: the database that several gateways share.
 
-use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use scoregate_store::{
     BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
 };
 
-use crate::config::ConfigProblems;
-use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, config_reader::ConfigReader};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Minimum of `keys.max_age`. With a shorter age, requests would be refused whenever the database is briefly slow.

@@ -4,14 +4,16 @@ use std::ops::RangeInclusive;
 
 use toml::Value;
 
-use scoregate_base::limits::{CalendarLimits, LimitRule};
-use scoregate_base::plans::{
-    DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers,
+use scoregate_base::{
+    limits::{CalendarLimits, LimitRule},
+    plans::{DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers},
+    routes::{ENDPOINTS, Endpoint, EndpointTable, Period},
 };
-use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 
-use crate::config::config_reader::ConfigReader;
-use crate::config::table_reader::{TableReader, list};
+use crate::config::{
+    config_reader::ConfigReader,
+    table_reader::{TableReader, list},
+};
 
 /// Maximum number of tiers. Each is a label value in the metrics.
 const MOST_TIERS: usize = 8;

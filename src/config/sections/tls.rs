@@ -1,17 +1,16 @@
 //! Reads `[tls.NAME]`, one table per certificate. Rejects plain HTTP on non-loopback addresses unless it is allowed.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use toml::Value;
 
 use crate::server::{CertificateFiles, Certificates};
 use scoregate_base::clock::Wall;
 
-use crate::config::config_reader::ConfigReader;
-use crate::config::file::ConfigValues;
-use crate::config::table_reader::TableReader;
-use crate::config::{ConfigProblem, ConfigProblems};
+use crate::config::{
+    ConfigProblem, ConfigProblems, config_reader::ConfigReader, file::ConfigValues,
+    table_reader::TableReader,
+};
 
 pub(in crate::config) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
     reading

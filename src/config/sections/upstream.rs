@@ -7,12 +7,10 @@ use sha2::{Digest as _, Sha256};
 use toml::Value;
 
 use crate::upstream::{BackendClientFiles, BackendTls, BackendTlsSettings, HttpConfig, TlsVersion};
-use scoregate_base::clock::Clock;
-use scoregate_base::routes::EndpointTable;
+use scoregate_base::{clock::Clock, routes::EndpointTable};
 
 use super::{mapping, upstream_headers};
-use crate::config::ConfigProblems;
-use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, config_reader::ConfigReader};
 
 /// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";

@@ -4,9 +4,9 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toml::Value;
 
-use crate::config::config_reader::ConfigReader;
-use crate::config::secrets::header_file;
-use crate::config::tables::UPSTREAM_HEADERS as HEADERS;
+use crate::config::{
+    config_reader::ConfigReader, secrets::header_file, tables::UPSTREAM_HEADERS as HEADERS,
+};
 
 const CREDENTIAL: &str = "upstream.credential_header";
 /// Headers that the gateway or the protocol sets.

@@ -1,8 +1,7 @@
 //! Tests the table of invalid configurations, `reports.txt`, with the problems that are reported for each. An entry has
 //! a title after `# `, then the file, variables after `$ `, and a line after `! ` for each problem.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::{fmt::Write as _, path::PathBuf};
 
 use crate::config::{read_environment, read_text, resolve};
 

@@ -2,30 +2,38 @@
 
 use http::request::Parts;
 
-use crate::accounts::{AdmissionEnd, Charge};
-use crate::documents::{FetchError, FetchForesight, FoundDocument, WaitError};
-use crate::gateway::request::progress::{Identified, RequestProgress};
-use crate::gateway::request::request_headers::RequestHeaders;
-use crate::gateway::request::request_id::RequestId;
-use crate::gateway::response::reply::{DocumentReply, Reply, document_use};
-use crate::gateway::stages::admit::Admission;
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::charge::charge;
-use crate::gateway::stages::fetch::{
-    DocumentSource, Served, fetched, fetched_outcome, source, stored_only,
+use crate::{
+    accounts::{AdmissionEnd, Charge},
+    documents::{FetchError, FetchForesight, FoundDocument, WaitError},
+    gateway::{
+        AddressGuard, Gateway, Peer, Refusal,
+        request::{
+            progress::{Identified, RequestProgress},
+            request_headers::RequestHeaders,
+            request_id::RequestId,
+        },
+        response::reply::{DocumentReply, Reply, document_use},
+        stages::{
+            admit::Admission,
+            authenticate::Caller,
+            charge::charge,
+            fetch::{DocumentSource, Served, fetched, fetched_outcome, source, stored_only},
+            find_page::{find_page, within_page_bytes},
+            me::me,
+            parse::{ReceivedRequest, parse},
+            resolve::{Lookup, ResolvedTarget, Wanted, resolve},
+            settle::settle,
+        },
+    },
+    instruments::CacheOutcome,
+    upstream::UpstreamFailure,
 };
-use crate::gateway::stages::find_page::{find_page, within_page_bytes};
-use crate::gateway::stages::me::me;
-use crate::gateway::stages::parse::{ReceivedRequest, parse};
-use crate::gateway::stages::resolve::{Lookup, ResolvedTarget, Wanted, resolve};
-use crate::gateway::stages::settle::settle;
-use crate::gateway::{AddressGuard, Gateway, Peer, Refusal};
-use crate::instruments::CacheOutcome;
-use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::Now;
 
-use super::explained::{ExplainedKey, Explanation};
-use super::possible_admission::PossibleAdmission;
+use super::{
+    explained::{ExplainedKey, Explanation},
+    possible_admission::PossibleAdmission,
+};
 
 /// A request, the copies of the state, and the explanation so far.
 pub(super) struct DryRun<'r> {

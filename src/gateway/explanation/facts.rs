@@ -1,17 +1,18 @@
 //! The decisions of the stages, as stated in an explanation.
 
-use crate::accounts::KeyFault;
-use crate::cache::freshness::ttl;
-use crate::documents::{FetchError, FetchForesight, FoundDocument};
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::resolve::ResolvedTarget;
-use scoregate_base::clock::Wall;
-use scoregate_base::limits::{LimitStatus, WindowUnits};
-use scoregate_base::routes::DocumentKey;
+use crate::{
+    accounts::KeyFault,
+    cache::freshness::ttl,
+    documents::{FetchError, FetchForesight, FoundDocument},
+    gateway::stages::{authenticate::Caller, resolve::ResolvedTarget},
+};
+use scoregate_base::{
+    clock::Wall,
+    limits::{LimitStatus, WindowUnits},
+    routes::DocumentKey,
+};
 
-use super::dry_run::DryRun;
-use super::explained::ExplainedKey;
-use super::outcomes::statuses;
+use super::{dry_run::DryRun, explained::ExplainedKey, outcomes::statuses};
 
 impl DryRun<'_> {
     pub(super) fn explain_key(&mut self, key: &ExplainedKey, fault: Option<KeyFault>) {

@@ -2,20 +2,22 @@
 
 use http::{HeaderMap, StatusCode};
 
-use crate::gateway::Refusal;
-use crate::gateway::request::request_id::REQUEST_ID;
-use crate::gateway::response::limit_headers::LimitHeaders;
-use crate::gateway::response::reply::Reply;
-use crate::gateway::response::response_context::ResponseContext;
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::guard::guarded;
-use crate::gateway::stages::respond::respond;
-use scoregate_base::clock::Now;
-use scoregate_base::limits::{LimitRule, LimitStatus};
-use scoregate_base::routes::prices::PricedEnding;
+use crate::gateway::{
+    Refusal,
+    request::request_id::REQUEST_ID,
+    response::{limit_headers::LimitHeaders, reply::Reply, response_context::ResponseContext},
+    stages::{authenticate::Caller, guard::guarded, respond::respond},
+};
+use scoregate_base::{
+    clock::Now,
+    limits::{LimitRule, LimitStatus},
+    routes::prices::PricedEnding,
+};
 
-use super::dry_run::{Delivery, DryRun};
-use super::explained::{PossibleOutcome, RuleAmounts};
+use super::{
+    dry_run::{Delivery, DryRun},
+    explained::{PossibleOutcome, RuleAmounts},
+};
 
 impl DryRun<'_> {
     /// Adds a possible outcome, unless an equal outcome exists.

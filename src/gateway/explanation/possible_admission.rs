@@ -1,12 +1,15 @@
 //! The possible outcomes of the admission of a request. There is only one unless the request has to wait for the
 //! ledger.
 
-use crate::accounts::{AdmissionEnd, AdmissionStep, Shortage};
-use crate::gateway::stages::admit::decide;
-use crate::gateway::stages::authenticate::Caller;
-use crate::quota::Leases;
-use scoregate_base::clock::Now;
-use scoregate_base::limits::{LeaseAvailability, LimitRule};
+use crate::{
+    accounts::{AdmissionEnd, AdmissionStep, Shortage},
+    gateway::stages::{admit::decide, authenticate::Caller},
+    quota::Leases,
+};
+use scoregate_base::{
+    clock::Now,
+    limits::{LeaseAvailability, LimitRule},
+};
 
 /// A possible outcome of admission.
 #[derive(Debug)]

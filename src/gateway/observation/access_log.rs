@@ -4,25 +4,33 @@
 //! never contains the target, headers or key as sent, so no secret can reach the log. `telemetry::access_log_writer`
 //! writes the lines.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use http::StatusCode;
 use serde_json::json;
 
-use crate::accounts::KeyFault;
-use crate::gateway::Responsibility;
-use crate::gateway::request::request_id::RequestId;
-use crate::instruments::CacheOutcome;
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineFields};
-use scoregate_observe::telemetry::per_thread::PerThread;
-use scoregate_observe::telemetry::trace::TraceContext;
+use crate::{
+    accounts::KeyFault,
+    gateway::{Responsibility, request::request_id::RequestId},
+    instruments::CacheOutcome,
+};
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::ApplicationId,
+    routes::{DocumentKey, codes::ErrorCode},
+};
+use scoregate_observe::telemetry::{
+    access_log_writer::{AccessLogWriter, LineFields},
+    per_thread::PerThread,
+    trace::TraceContext,
+};
 
 /// The rules that select the logged requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::instruments::RequestInstruments;
-use crate::statistics::{RequestCounter, UsageTracker};
+use crate::{
+    instruments::RequestInstruments,
+    statistics::{RequestCounter, UsageTracker},
+};
 use scoregate_base::clock::Clock;
 use scoregate_observe::traces::Tracer;
 

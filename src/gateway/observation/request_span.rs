@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use http::{Method, StatusCode};
 
 use crate::instruments::{CacheOutcome, RequestSubject};
-use scoregate_base::clock::Mono;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::{
+    clock::Mono,
+    keys::ApplicationId,
+    routes::{DocumentKey, codes::ErrorCode},
+};
 use scoregate_observe::traces::{RequestSpan, SpanAttribute};
 
 /// The error of a request whose client disconnected.

@@ -1,17 +1,18 @@
 //! The trust in the client of a connection, which depends on whether the client has sent a valid key or an admitted
 //! request. The gateway sets the trust; the limits of the server depend on it (`client_limits` in `server`).
 
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+};
 
 use tokio::sync::Notify;
 
-use crate::accounts::Account;
-use crate::gateway::stages::authenticate::Caller;
-use scoregate_base::clock::Wall;
-use scoregate_base::evidence::HourEvidence;
-use scoregate_base::keys::ApplicationId;
+use crate::{accounts::Account, gateway::stages::authenticate::Caller};
+use scoregate_base::{clock::Wall, evidence::HourEvidence, keys::ApplicationId};
 
 /// The level of trust in a client. Each level includes the lower levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

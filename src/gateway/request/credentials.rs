@@ -2,11 +2,12 @@
 //!
 //! A key is sent in one of two headers, or in both with the same value. `authenticate` checks whether the key exists.
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 
-use crate::accounts::KeyFault;
-use crate::gateway::{MisplacedKey, Refusal};
+use crate::{
+    accounts::KeyFault,
+    gateway::{MisplacedKey, Refusal},
+};
 use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
 use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};

@@ -2,30 +2,35 @@
 //!
 //! Dropping an unfinished exchange records that the client disconnected.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 
-use crate::accounts::{CountedRequest, RequestKind};
-use crate::gateway::observation::access_log::AccessRecord;
-use crate::gateway::observation::request_span::{TracedRequest, method};
-use crate::gateway::response::reply::{Answered, DocumentReply, Reply};
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::parse::{ParsedRequest, ReceivedRequest};
-use crate::gateway::stages::resolve::ResolvedTarget;
-use crate::gateway::{Refusal, RequestRecorders, Responsibility};
-use crate::instruments::{RequestObservation, RequestSubject};
-use scoregate_base::clock::Now;
-use scoregate_base::keys::KeyForm;
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
-use scoregate_observe::traces::{RequestSpan, Tracer};
+use crate::{
+    accounts::{CountedRequest, RequestKind},
+    gateway::{
+        Refusal, RequestRecorders, Responsibility,
+        observation::{
+            access_log::AccessRecord,
+            request_span::{TracedRequest, method},
+        },
+        response::reply::{Answered, DocumentReply, Reply},
+        stages::{
+            authenticate::Caller,
+            parse::{ParsedRequest, ReceivedRequest},
+            resolve::ResolvedTarget,
+        },
+    },
+    instruments::{RequestObservation, RequestSubject},
+};
+use scoregate_base::{clock::Now, keys::KeyForm, routes::codes::ErrorCode};
+use scoregate_observe::{
+    telemetry::trace::{SpanId, TRACEPARENT, TraceContext},
+    traces::{RequestSpan, Tracer},
+};
 use scoregate_store::RequestOutcome;
 
-use super::peer::Peer;
-use super::progress::Identified;
-use super::request_id::RequestId;
+use super::{peer::Peer, progress::Identified, request_id::RequestId};
 
 /// A request with the data that is recorded when it ends.
 pub(crate) struct Exchange<'g> {

@@ -1,10 +1,12 @@
 //! The progress of a request.
 
-use crate::documents::FoundDocument;
-use crate::gateway::response::reply::Reply;
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::parse::ParsedRequest;
-use crate::gateway::stages::resolve::ResolvedTarget;
+use crate::{
+    documents::FoundDocument,
+    gateway::{
+        response::reply::Reply,
+        stages::{authenticate::Caller, parse::ParsedRequest, resolve::ResolvedTarget},
+    },
+};
 
 /// The progress of a request after some stages.
 #[derive(Debug)]

@@ -2,8 +2,10 @@
 //! measures them and finds the common fields. Stages look for a dozen other fields, most of which are absent. If no
 //! name has the length of the requested name, the field is absent. This check needs no hash and no lookup.
 
-use http::header::{AUTHORIZATION, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{AUTHORIZATION, HOST},
+};
 
 /// A static name, which need not be parsed for each request.
 pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");

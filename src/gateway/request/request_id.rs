@@ -2,17 +2,19 @@
 //!
 //! Trace ids are in `telemetry::trace`.
 
-use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    cell::Cell,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use http::{HeaderName, HeaderValue};
 
-use scoregate_base::clock::Now;
-use scoregate_base::keys::KeyForm;
+use scoregate_base::{clock::Now, keys::KeyForm};
 
-use super::credentials::Credentials;
-use super::request_headers::RequestHeaders;
+use super::{credentials::Credentials, request_headers::RequestHeaders};
 
 /// The header that contains the id, in requests and responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -4,20 +4,20 @@
 //! The size is limited: each target has one possible place among [`PLACES`]. The memo keeps no body in memory, and
 //! returns no document that the cache has replaced, removed or evicted. `documents` checks expiry for every request.
 
-use std::cell::RefCell;
-use std::hash::BuildHasher as _;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{
+    cell::RefCell,
+    hash::BuildHasher as _,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use foldhash::fast::FixedState;
 
-use crate::cache::StoredDocument;
-use crate::gateway::stages::parse::ParsedRequest;
-use scoregate_base::clock::Mono;
-use scoregate_base::evidence::DocumentMark;
-use scoregate_base::plans::Rights;
-use scoregate_base::routes::DocumentKey;
+use crate::{cache::StoredDocument, gateway::stages::parse::ParsedRequest};
+use scoregate_base::{clock::Mono, evidence::DocumentMark, plans::Rights, routes::DocumentKey};
 
 /// The number of entries per thread. It is enough for the popular targets, and needs less than 64 KiB.
 const PLACES: usize = 128;

@@ -3,12 +3,11 @@
 
 use bytes::Bytes;
 
-use crate::gateway::refusal::whole_seconds;
-use crate::gateway::{Refusal, ServiceNotice};
-use scoregate_base::limits::LimitStatus;
-use scoregate_base::routes::bodies::TIER;
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::{ErrorBody, append, append_string};
+use crate::gateway::{Refusal, ServiceNotice, refusal::whole_seconds};
+use scoregate_base::{
+    limits::LimitStatus,
+    routes::{ErrorBody, append, append_string, bodies::TIER, codes::ErrorCode},
+};
 
 use super::remedy_links::RemedyLink;
 

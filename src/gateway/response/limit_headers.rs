@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use crate::accounts::{Account, Terms};
-use crate::gateway::Refusal;
+use crate::{
+    accounts::{Account, Terms},
+    gateway::Refusal,
+};
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
-use super::header_values::{HeaderValueWriter, NumberField};
-use super::reply::Answered;
-use super::response_context::ResponseContext;
-use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
+use super::{
+    header_values::{HeaderValueWriter, NumberField},
+    reply::Answered,
+    response_context::ResponseContext,
+    response_head::{HeadWriter, HeaderField, HeaderFieldSet},
+};
 
 /// The fields.
 pub(crate) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[

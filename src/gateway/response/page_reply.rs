@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
-use http::header::ACCEPT_ENCODING;
+use http::{HeaderMap, header::ACCEPT_ENCODING};
 
-use crate::cache::{ContentCoding, Representation, is_current, negotiate};
-use crate::pages::Page;
+use crate::{
+    cache::{ContentCoding, Representation, is_current, negotiate},
+    pages::Page,
+};
 
 /// A page that needs no key, in the encoding that one client prefers.
 #[derive(Debug)]

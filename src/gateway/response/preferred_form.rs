@@ -1,7 +1,6 @@
 //! Decides from the weights in `Accept` whether the client prefers a form to the default form.
 
-use http::HeaderMap;
-use http::header::ACCEPT;
+use http::{HeaderMap, header::ACCEPT};
 
 use crate::cache::quality;
 

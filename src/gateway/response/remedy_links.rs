@@ -2,11 +2,12 @@
 
 use http::{HeaderValue, StatusCode};
 
-use crate::gateway::Refusal;
-use crate::pages::SiteLinks;
-use scoregate_base::limits::{LimitRule, LimitStatus};
-use scoregate_base::plans::{Tier, TierLimits};
-use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
+use crate::{gateway::Refusal, pages::SiteLinks};
+use scoregate_base::{
+    limits::{LimitRule, LimitStatus},
+    plans::{Tier, TierLimits},
+    routes::bodies::{SIGN_UP, UPGRADE},
+};
 
 /// The configured addresses.
 #[derive(Clone, Debug, Default)]

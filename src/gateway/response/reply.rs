@@ -5,19 +5,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
-use crate::accounts::DocumentUse;
-use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
-use crate::gateway::Refusal;
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::fetch::Served;
-use crate::gateway::stages::resolve::ResolvedTarget;
-use crate::instruments::CacheOutcome;
-use scoregate_base::clock::{Day, Mono, Now};
-use scoregate_base::limits::LimitStatus;
-use scoregate_base::plans::Rights;
+use crate::{
+    accounts::DocumentUse,
+    cache::{ContentCoding, Representation, StoredDocument, freshness, is_current},
+    gateway::{
+        Refusal,
+        stages::{authenticate::Caller, fetch::Served, resolve::ResolvedTarget},
+    },
+    instruments::CacheOutcome,
+};
+use scoregate_base::{
+    clock::{Day, Mono, Now},
+    limits::LimitStatus,
+    plans::Rights,
+};
 
-use super::header_values::{HeaderValueWriter, NumberField};
-use super::page_reply::PageReply;
+use super::{
+    header_values::{HeaderValueWriter, NumberField},
+    page_reply::PageReply,
+};
 
 /// The content of a response.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use http::request::Parts;
 
-use crate::gateway::request::exchange::Exchange;
-use crate::gateway::request::request_id::RequestId;
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::{AddressGuard, Gateway, Peer};
+use crate::gateway::{
+    AddressGuard, Gateway, Peer,
+    request::{exchange::Exchange, request_id::RequestId},
+    stages::authenticate::Caller,
+};
 use scoregate_base::clock::Now;
 
 /// Everything that a response depends on in addition to the reply.

@@ -6,13 +6,14 @@
 
 use std::cell::RefCell;
 
-use http::header::ValuesMut;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER, STRICT_TRANSPORT_SECURITY,
-    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER,
+        STRICT_TRANSPORT_SECURITY, VARY, ValuesMut, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    },
 };
-use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::gateway::request::request_id::REQUEST_ID;
 use scoregate_base::routes::headers::VARY_BY_KEY;

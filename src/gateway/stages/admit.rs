@@ -2,14 +2,17 @@
 //! Dropping a hold returns the unit. Only a 200 spends the unit; every other outcome, including a disconnect, returns
 //! it. Balances are in `limits`.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
-use crate::accounts::{Account, AdmissionEnd, AdmissionStep, Shortage, UnitSupply, charged_day};
-use crate::gateway::Refusal;
-use crate::quota::Leases;
-use scoregate_base::clock::{Day, Now};
-use scoregate_base::limits::LeaseAvailability;
+use crate::{
+    accounts::{Account, AdmissionEnd, AdmissionStep, Shortage, UnitSupply, charged_day},
+    gateway::Refusal,
+    quota::Leases,
+};
+use scoregate_base::{
+    clock::{Day, Now},
+    limits::LeaseAvailability,
+};
 
 use super::authenticate::Caller;
 

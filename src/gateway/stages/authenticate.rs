@@ -4,16 +4,19 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, KeyDirectory, KeyFault, KeyLookup};
-use crate::documents::FetchPriority;
-use crate::gateway::{MisplacedKey, Refusal};
-use scoregate_base::clock::{Now, Wall};
-use scoregate_base::keys::{Digest, KeyForm};
-use scoregate_base::limits::Limits;
-use scoregate_base::plans::{Rights, TierIndex};
-use scoregate_base::routes::query_names;
-use scoregate_observe::telemetry::trace::TraceContext;
-use scoregate_observe::traces::RequestSpan;
+use crate::{
+    accounts::{Account, KeyDirectory, KeyFault, KeyLookup},
+    documents::FetchPriority,
+    gateway::{MisplacedKey, Refusal},
+};
+use scoregate_base::{
+    clock::{Now, Wall},
+    keys::{Digest, KeyForm},
+    limits::Limits,
+    plans::{Rights, TierIndex},
+    routes::query_names,
+};
+use scoregate_observe::{telemetry::trace::TraceContext, traces::RequestSpan};
 
 use super::parse::ParsedRequest;
 

@@ -3,8 +3,7 @@
 //!
 //! `admit` and `settle` process the requests that have to wait.
 
-use crate::accounts::Charge;
-use crate::quota::Leases;
+use crate::{accounts::Charge, quota::Leases};
 use scoregate_base::clock::Now;
 
 use super::authenticate::Caller;

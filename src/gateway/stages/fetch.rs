@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
-use crate::cache::{Freshness, StoredDocument};
-use crate::documents::{
-    DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
+use crate::{
+    cache::{Freshness, StoredDocument},
+    documents::{
+        DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
+    },
+    gateway::Refusal,
+    instruments::CacheOutcome,
+    upstream::UpstreamFailure,
 };
-use crate::gateway::Refusal;
-use crate::instruments::CacheOutcome;
-use crate::upstream::UpstreamFailure;
-use scoregate_base::clock::{Mono, Now};
-use scoregate_base::limits::LimitRule;
+use scoregate_base::{
+    clock::{Mono, Now},
+    limits::LimitRule,
+};
 
 use super::resolve::ResolvedTarget;
 

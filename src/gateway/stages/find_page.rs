@@ -1,16 +1,19 @@
 //! Stage 2: finds the pages and redirects that need no key.
 
-use http::Method;
-use http::request::Parts;
+use http::{Method, request::Parts};
 
-use crate::gateway::response::page_reply::PageReply;
-use crate::gateway::response::preferred_form::prefers_markdown;
-use crate::gateway::response::reply::Reply;
-use crate::gateway::{AddressGuard, Gateway, Peer, Refusal};
-use crate::instruments::RequestSubject;
-use crate::pages::Pages;
-use scoregate_base::clock::{Now, Wall};
-use scoregate_base::routes::API_BASE;
+use crate::{
+    gateway::{
+        AddressGuard, Gateway, Peer, Refusal,
+        response::{page_reply::PageReply, preferred_form::prefers_markdown, reply::Reply},
+    },
+    instruments::RequestSubject,
+    pages::Pages,
+};
+use scoregate_base::{
+    clock::{Now, Wall},
+    routes::API_BASE,
+};
 
 use super::parse::{MethodKind, ParsedRequest};
 

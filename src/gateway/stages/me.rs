@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::gateway::response::reply::Reply;
-use crate::gateway::{Gateway, Refusal};
-use scoregate_base::clock::{Now, Wall};
-use scoregate_base::limits::LimitStatus;
-use scoregate_base::routes::API_VERSION;
+use crate::gateway::{Gateway, Refusal, response::reply::Reply};
+use scoregate_base::{
+    clock::{Now, Wall},
+    limits::LimitStatus,
+    routes::API_VERSION,
+};
 
 use super::authenticate::Caller;
 

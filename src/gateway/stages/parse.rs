@@ -2,14 +2,20 @@
 //!
 //! The checks are stricter than the HTTP codec. Invalid requests are refused, never corrected.
 
-use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
-use http::request::Parts;
-use http::{Method, Version};
+use http::{
+    Method, Version,
+    header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT},
+    request::Parts,
+};
 
-use crate::gateway::request::credentials::Credentials;
-use crate::gateway::request::host::{is_host, is_same_host};
-use crate::gateway::request::request_headers::RequestHeaders;
-use crate::gateway::{HttpViolation, Refusal};
+use crate::gateway::{
+    HttpViolation, Refusal,
+    request::{
+        credentials::Credentials,
+        host::{is_host, is_same_host},
+        request_headers::RequestHeaders,
+    },
+};
 
 /// Maximum length of a request target, which is the path and the query.
 pub(crate) const MAX_TARGET: usize = 2_048;

@@ -3,16 +3,20 @@
 
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
-use crate::cache::{ContentCoding, negotiate};
-use crate::documents::FoundDocument;
-use crate::gateway::plan_gap::PlanGap;
-use crate::gateway::request::request_headers::RequestHeaders;
-use crate::gateway::{Gateway, Refusal, TargetMemo};
-use scoregate_base::clock::Mono;
-use scoregate_base::evidence::DocumentMark;
-use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::{Rights, Tier};
-use scoregate_base::routes::{DocumentKey, ModelId, Route, RouteMatch, decode_query};
+use crate::{
+    cache::{ContentCoding, negotiate},
+    documents::FoundDocument,
+    gateway::{
+        Gateway, Refusal, TargetMemo, plan_gap::PlanGap, request::request_headers::RequestHeaders,
+    },
+};
+use scoregate_base::{
+    clock::Mono,
+    evidence::DocumentMark,
+    keys::KeyForm,
+    plans::{Rights, Tier},
+    routes::{DocumentKey, ModelId, Route, RouteMatch, decode_query},
+};
 
 use super::parse::ParsedRequest;
 

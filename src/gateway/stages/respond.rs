@@ -3,22 +3,30 @@
 //! numbers that change are written here. One code path writes the limit headers of all responses.
 
 use bytes::Bytes;
-use http::header::{LINK, LOCATION, VARY};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode,
+    header::{LINK, LOCATION, VARY},
+};
 use http_body_util::Full;
 
-use crate::cache::Representation;
-use crate::gateway::refusal::whole_seconds;
-use crate::gateway::response::error_body;
-use crate::gateway::response::header_values::{HeaderValueWriter, NumberField};
-use crate::gateway::response::limit_headers::{LIMITS, LimitHeaders};
-use crate::gateway::response::page_reply::PageReply;
-use crate::gateway::response::preferred_form::prefers_problem;
-use crate::gateway::response::remedy_links::RemedyLink;
-use crate::gateway::response::reply::{Answered, DocumentReply, Reply};
-use crate::gateway::response::response_context::ResponseContext;
-use crate::gateway::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
-use crate::gateway::{Peer, Refusal};
+use crate::{
+    cache::Representation,
+    gateway::{
+        Peer, Refusal,
+        refusal::whole_seconds,
+        response::{
+            error_body,
+            header_values::{HeaderValueWriter, NumberField},
+            limit_headers::{LIMITS, LimitHeaders},
+            page_reply::PageReply,
+            preferred_form::prefers_problem,
+            remedy_links::RemedyLink,
+            reply::{Answered, DocumentReply, Reply},
+            response_context::ResponseContext,
+            response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet},
+        },
+    },
+};
 use scoregate_base::routes::headers::VARY_FOR_ALL;
 
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");

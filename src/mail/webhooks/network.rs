@@ -1,7 +1,6 @@
 //! Name resolution and connections, as a trait, so that tests can use a simulated network.
 
-use std::io;
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;

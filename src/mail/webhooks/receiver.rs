@@ -3,8 +3,10 @@
 use http::Uri;
 use rustls::pki_types::ServerName;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::secret::{Secret, SecretSetting};
+use scoregate_base::{
+    clock::Wall,
+    secret::{Secret, SecretSetting},
+};
 use scoregate_store::{OPERATOR, StoredWebhook};
 
 const PORTS: [u16; 2] = [443, 8443];

@@ -1,31 +1,33 @@
 //! Delivery of a message: one signed request to a checked address, without redirects, within ten seconds.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, StatusCode};
+use http::{
+    Request, StatusCode,
+    header::{CONTENT_TYPE, HOST, USER_AGENT},
+};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use tokio::net::TcpStream;
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
+    net::TcpStream,
+};
 use tokio_rustls::TlsConnector;
 
-use scoregate_base::address::is_public;
-use scoregate_base::clock::Clock;
+use scoregate_base::{address::is_public, clock::Clock};
 use scoregate_observe::interim::with_few_interim;
 use scoregate_store::NewMail;
 
-use super::failure::WebhookFailure;
-use super::network::WebhookNetwork;
-use super::receiver::{Receiver, WebhookUrl};
-use super::signature::signatures;
+use super::{
+    failure::WebhookFailure,
+    network::WebhookNetwork,
+    receiver::{Receiver, WebhookUrl},
+    signature::signatures,
+};
 
 /// Timeout of a delivery, from name resolution to the end of the response.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,8 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::Sha256;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::secret::Secret;
+use scoregate_base::{clock::Wall, secret::Secret};
 use scoregate_store::{MailKind, NewMail};
 
 /// The prefix of secrets.

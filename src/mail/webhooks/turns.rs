@@ -2,8 +2,7 @@
 //! host, and on slow receivers. No messages are sent for a while to a receiver that was slow or failed. The code is
 //! pure.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use crate::mail::retry::delay;
 use scoregate_base::clock::Mono;

@@ -1,23 +1,22 @@
 //! The worker that delivers messages to webhooks. It is separate from the worker for mail, because receivers may be
 //! slow. Receivers are served concurrently, and the next claim does not wait for any of them.
 
-use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::StreamExt as _;
-use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, future::join_all, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::WebhookFailure;
-use super::receiver::{OperatorWebhook, Receiver};
-use super::request::{TIMEOUT, WebhookClient};
-use super::turns::{ReceiverPace, ReceiverTurns};
-use crate::instruments::{MailInstruments, MailResult, StoreWork};
-use crate::mail::retry::{deferred, is_expired, released, removed};
+use super::{
+    failure::WebhookFailure,
+    receiver::{OperatorWebhook, Receiver},
+    request::{TIMEOUT, WebhookClient},
+    turns::{ReceiverPace, ReceiverTurns},
+};
+use crate::{
+    instruments::{MailInstruments, MailResult, StoreWork},
+    mail::retry::{deferred, is_expired, released, removed},
+};
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_store::{
     ClaimedMail, MailAttempt, MailClaim, MailKind, MailLane, OPERATOR, OwnerChange,

@@ -1,16 +1,21 @@
 //! The page of an application: its usage, keys, requests and fields, and a form to close it.
 
-use super::evidence_table::section as evidence;
-use super::fields::{
-    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form, problem_of,
+use super::{
+    AccountSite, FormProblem, OwnedApplicationView,
+    evidence_table::section as evidence,
+    fields::{
+        APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form,
+        problem_of,
+    },
+    frame::{Frame, bdi, notice, section},
+    keys::{KEY_FIELDS, section as keys},
+    quota::{current, tier},
+    usage_tables::section as requests,
 };
-use super::frame::{Frame, bdi, notice, section};
-use super::keys::{KEY_FIELDS, section as keys};
-use super::quota::{current, tier};
-use super::usage_tables::section as requests;
-use super::{AccountSite, FormProblem, OwnedApplicationView};
-use crate::pages::html::{code, date};
-use crate::pages::paths::ACCOUNT;
+use crate::pages::{
+    html::{code, date},
+    paths::ACCOUNT,
+};
 
 impl AccountSite {
     /// The page of an application.

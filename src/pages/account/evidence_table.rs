@@ -2,9 +2,10 @@
 
 use super::frame;
 use crate::pages::html::{escape, grouped, table};
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::DayEvidence;
-use scoregate_base::evidence::judgement::advice;
+use scoregate_base::{
+    clock::Day,
+    evidence::{DayEvidence, judgement::advice},
+};
 
 /// The section about API usage. `days` is `None` if the store did not return them.
 pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {

@@ -1,7 +1,6 @@
 //! Forms and their fields, with the problem of a submitted form.
 
-use super::frame::section;
-use super::{ApplicationFields, FormProblem};
+use super::{ApplicationFields, FormProblem, frame::section};
 use crate::pages::html::escape;
 
 /// The hidden field with the number of existing keys or applications, in forms that create one.

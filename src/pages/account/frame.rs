@@ -1,8 +1,10 @@
 //! The frame of every page: head, header, footer and notices. Also renders pages that contain only a message.
 
 use super::{AccountSite, MessagePage, STYLE};
-use crate::pages::html::{AccountLink, escape, fill, link, site_header};
-use crate::pages::paths::ACCOUNT;
+use crate::pages::{
+    html::{AccountLink, escape, fill, link, site_header},
+    paths::ACCOUNT,
+};
 
 const TEMPLATE: &str = include_str!("account.html");
 

@@ -1,13 +1,15 @@
 //! The keys of an application: the table of keys, forms to add a key, revoke a key, cancel an expiry and replace all
 //! keys, and the page that shows a new key.
 
-use super::fields::{
-    TextField, alert, checkbox, described, existing, hidden, open_form, problem_of,
+use super::{
+    AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView,
+    fields::{TextField, alert, checkbox, described, existing, hidden, open_form, problem_of},
+    frame::{self, Frame, bdi},
 };
-use super::frame::{self, Frame, bdi};
-use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
-use crate::pages::html::{code_block, date, escape, stacking_table, time};
-use crate::pages::paths::ACCOUNT;
+use crate::pages::{
+    html::{code_block, date, escape, stacking_table, time},
+    paths::ACCOUNT,
+};
 use scoregate_base::clock::Wall;
 use scoregate_store::{StoredApplication, StoredKey};
 

@@ -1,16 +1,20 @@
 //! The page of an account: applications, a form for a new application, the account itself, and its deletion.
 
-use super::fields::{
-    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form,
-    optional_box, problem_of,
+use super::{
+    AccountSite, AccountView, FormProblem, ListedApplication,
+    fields::{
+        APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing,
+        open_form, optional_box, problem_of,
+    },
+    frame::{Frame, bdi, mail_link, notice, section},
+    keys::active_keys,
+    quota::{current, tier},
+    webhooks::{WEBHOOK_URL, webhooks},
 };
-use super::frame::{Frame, bdi, mail_link, notice, section};
-use super::keys::active_keys;
-use super::quota::{current, tier};
-use super::webhooks::{WEBHOOK_URL, webhooks};
-use super::{AccountSite, AccountView, FormProblem, ListedApplication};
-use crate::pages::html::{date, link};
-use crate::pages::paths::ACCOUNT;
+use crate::pages::{
+    html::{date, link},
+    paths::ACCOUNT,
+};
 use scoregate_store::{NOTICES, NoticeRow};
 
 impl AccountSite {

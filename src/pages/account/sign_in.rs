@@ -1,10 +1,14 @@
 //! Signing in and signing up with a link that is sent by email.
 
-use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
-use super::frame::{Frame, bdi, notice};
-use super::{AccountSite, FormProblem, LinkForm, SignInForm, SignedIn};
-use crate::pages::html::{escape, link as anchor};
-use crate::pages::paths::{ACCOUNT, ACCOUNT_SIGN_IN as SIGN_IN};
+use super::{
+    AccountSite, FormProblem, LinkForm, SignInForm, SignedIn,
+    fields::{TextField, alert, checkbox, hidden, open_form, problem_of},
+    frame::{Frame, bdi, notice},
+};
+use crate::pages::{
+    html::{escape, link as anchor},
+    paths::{ACCOUNT, ACCOUNT_SIGN_IN as SIGN_IN},
+};
 
 const CONFIRM: &str = "/account/confirm";
 

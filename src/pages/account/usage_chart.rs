@@ -2,8 +2,7 @@
 //! pattern in addition to colour. The tables of `usage_tables` contain the numbers.
 
 use crate::pages::html::{escape, grouped, push};
-use scoregate_base::clock::Day;
-use scoregate_base::words;
+use scoregate_base::{clock::Day, words};
 use scoregate_store::OutcomeCounts;
 
 /// Width of a day including the gap, width of a bar, and height of the chart.

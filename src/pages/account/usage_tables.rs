@@ -1,7 +1,9 @@
 //! The requests of an application: the chart, its legend, and tables with the numbers.
 
-use super::frame;
-use super::usage_chart::{OutcomeGroup, chart, sample};
+use super::{
+    frame,
+    usage_chart::{OutcomeGroup, chart, sample},
+};
 use crate::pages::html::{code, escape, grouped, table};
 use scoregate_base::clock::Day;
 use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};

@@ -1,8 +1,10 @@
 //! The contents of the account pages. `site` collects them, and the other files of this module render them. Data only.
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::evidence::DayEvidence;
-use scoregate_base::limits::LimitStatus;
+use scoregate_base::{
+    clock::{Day, Wall},
+    evidence::DayEvidence,
+    limits::LimitStatus,
+};
 use scoregate_store::{
     Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
 };

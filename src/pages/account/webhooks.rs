@@ -1,10 +1,11 @@
 //! Webhooks: their forms on the account page, and the page that shows a new secret.
 
-use super::fields::{TextField, alert, hidden, open_form};
-use super::frame::{Frame, section};
-use super::{AccountSite, AccountView, FormProblem};
-use crate::pages::html::escape;
-use crate::pages::paths::ACCOUNT;
+use super::{
+    AccountSite, AccountView, FormProblem,
+    fields::{TextField, alert, hidden, open_form},
+    frame::{Frame, section},
+};
+use crate::pages::{html::escape, paths::ACCOUNT};
 use scoregate_store::{MAX_WEBHOOKS, StoredWebhook};
 
 /// The field with the URL of a new webhook.

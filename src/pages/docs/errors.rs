@@ -2,13 +2,17 @@
 //! the section.
 
 use crate::pages::PagesConfig;
-use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
-use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
-use scoregate_base::routes::prices::PricedEnding;
+use scoregate_base::routes::{
+    bodies::{ERROR, ERROR_SOMETIMES, PROBLEM},
+    codes::{CODES, CodeRow, ErrorCode},
+    prices::PricedEnding,
+};
 
 use super::reference;
-use crate::pages::html::{code, escape, prose, stacking_table};
-use crate::pages::sample;
+use crate::pages::{
+    html::{code, escape, prose, stacking_table},
+    sample,
+};
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {

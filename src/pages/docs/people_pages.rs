@@ -1,18 +1,22 @@
 //! The landing page and the docs page.
 
-use scoregate_base::limits::{LimitRule, Scope};
-use scoregate_base::plans::{DEEP, Rights, Tier};
-use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{API_BASE, Period, Route};
+use scoregate_base::{
+    limits::{LimitRule, Scope},
+    plans::{DEEP, Rights, Tier},
+    routes::{API_BASE, Period, Route, prices::PRICES},
+};
 
 use super::{errors, operations, reference};
-use crate::pages::content_policy::AllowedContent;
-use crate::pages::html::{
-    AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, link, prose,
-    site_header, table,
+use crate::pages::{
+    ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks,
+    content_policy::AllowedContent,
+    default_terms,
+    html::{
+        AccountLink, capitalized, card_table, code, code_block, escape, fill, grouped, link, prose,
+        site_header, table,
+    },
+    sample,
 };
-use crate::pages::sample;
-use crate::pages::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 
 const CSS: &str = include_str!("page.css");
 /// The script of the docs page. It is a module, so its names are not global.

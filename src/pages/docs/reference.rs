@@ -1,13 +1,17 @@
 //! The reference parts of the docs page: endpoints, fields, parameters, headers.
 
 use crate::pages::PagesConfig;
-use scoregate_base::routes::bodies::ENVELOPE;
-use scoregate_base::routes::headers::HEADERS;
-use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
-use scoregate_base::routes::{AllowedValues, Endpoint, Param, PublishedField, PublishedKind};
+use scoregate_base::routes::{
+    AllowedValues, Endpoint, Param, PublishedField, PublishedKind,
+    bodies::ENVELOPE,
+    headers::HEADERS,
+    shapes::{FieldShape, ItemField, Presence},
+};
 
-use crate::pages::html::{code, code_block, escape, prose, push, stacking_table};
-use crate::pages::sample;
+use crate::pages::{
+    html::{code, code_block, escape, prose, push, stacking_table},
+    sample,
+};
 
 /// Note for endpoints whose items are passed through.
 const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any listed field may be absent, and others may \

@@ -5,16 +5,19 @@ use std::collections::HashSet;
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
-use crate::pages::PagesConfig;
-use crate::pages::html::{capitalized, grouped, prose};
-use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
-use scoregate_base::routes::codes::CODES;
-use scoregate_base::routes::headers::HEADERS;
-use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{ENDPOINTS, Param, Period, SortBy};
+use crate::pages::{
+    PagesConfig,
+    html::{capitalized, grouped, prose},
+};
+use scoregate_base::routes::{
+    ENDPOINTS, Param, Period, SortBy,
+    bodies::{ERROR, ERROR_SOMETIMES, LIMIT},
+    codes::CODES,
+    headers::HEADERS,
+    prices::PRICES,
+};
 
-use super::people_pages::SCRIPT;
-use super::*;
+use super::{people_pages::SCRIPT, *};
 
 pub(super) fn default() -> String {
     page(&PagesConfig::default())

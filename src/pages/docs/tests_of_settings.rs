@@ -1,13 +1,13 @@
 //! Compares the pages for people with the settings of the service.
 
-use crate::pages::html::grouped;
-use crate::pages::{PagesConfig, SiteLinks, default_terms};
-use scoregate_base::limits::{CalendarLimits, LimitRule};
-use scoregate_base::plans::{Rights, Tier, TierLimits};
-use scoregate_base::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
+use crate::pages::{PagesConfig, SiteLinks, default_terms, html::grouped};
+use scoregate_base::{
+    limits::{CalendarLimits, LimitRule},
+    plans::{Rights, Tier, TierLimits},
+    routes::{Param, PublishedField, PublishedKind, Route, SourceDescription},
+};
 
-use super::tests::default;
-use super::*;
+use super::{tests::default, *};
 
 fn listed(name: &str, kind: PublishedKind) -> PublishedField {
     PublishedField {

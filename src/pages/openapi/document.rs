@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 
 use scoregate_base::routes::{API_BASE, Endpoint};
 
-use super::responses::NamedResponses;
-use super::{parameters, schemas};
-use crate::pages::discovery::{API_CATALOG, SECURITY_TXT, SUMMARY};
-use crate::pages::paths::{DOCS_MARKDOWN, LLMS_TXT};
-use crate::pages::status::FEED;
-use crate::pages::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
+use super::{parameters, responses::NamedResponses, schemas};
+use crate::pages::{
+    DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks,
+    discovery::{API_CATALOG, SECURITY_TXT, SUMMARY},
+    paths::{DOCS_MARKDOWN, LLMS_TXT},
+    sample,
+    status::FEED,
+};
 
 /// The parts of the description, in reading order.
 #[derive(Serialize)]

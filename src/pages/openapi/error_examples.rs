@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use scoregate_base::routes::bodies::TIER;
-use scoregate_base::routes::codes::{CodeRow, ErrorCode};
-use scoregate_base::routes::{AllowedValues, ErrorBody, Param, Period};
+use scoregate_base::routes::{
+    AllowedValues, ErrorBody, Param, Period,
+    bodies::TIER,
+    codes::{CodeRow, ErrorCode},
+};
 
 use super::schemas::{insert, subject};
-use crate::pages::DOCS;
-use crate::pages::sample::INSTANT;
+use crate::pages::{DOCS, sample::INSTANT};
 
 /// The exhausted limit for each code that has a limit: its name, quota and seconds.
 const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [

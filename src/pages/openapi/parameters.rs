@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::pages::sample;
-use scoregate_base::routes::headers::HEADERS;
-use scoregate_base::routes::{AllowedValues, Endpoint, Param};
+use scoregate_base::routes::{AllowedValues, Endpoint, Param, headers::HEADERS};
 
 use super::schemas::{insert, reference};
 

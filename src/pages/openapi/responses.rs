@@ -3,12 +3,16 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use scoregate_base::routes::Endpoint;
-use scoregate_base::routes::codes::CodeRow;
-use scoregate_base::routes::headers::{self, HEADERS};
+use scoregate_base::routes::{
+    Endpoint,
+    codes::CodeRow,
+    headers::{self, HEADERS},
+};
 
-use super::error_examples;
-use super::schemas::{answer_name, insert, reference};
+use super::{
+    error_examples,
+    schemas::{answer_name, insert, reference},
+};
 
 /// The member that every 429 of an endpoint has.
 const LIMIT: &str = "limit";

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::pages::html::capitalized;
-use crate::pages::{PagesConfig, sample};
-use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PARAM, PROBLEM};
-use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
-use scoregate_base::routes::shapes::{FieldShape, ItemField};
-use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
+use crate::pages::{PagesConfig, html::capitalized, sample};
+use scoregate_base::routes::{
+    Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
+    bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PARAM, PROBLEM},
+    codes::{CODES, CodeRow, ErrorCode},
+    shapes::{FieldShape, ItemField},
+};
 
 /// All schemas, by name.
 pub(super) fn all(config: &PagesConfig) -> Map<String, Value> {

@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::pages::sample::{SampleAnswer, SampleItem};
-use crate::pages::{PagesConfig, sample};
-use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
-use scoregate_base::routes::headers::HEADERS;
-use scoregate_base::routes::shapes::Presence;
-use scoregate_base::routes::{ENDPOINTS, Param, Route};
+use crate::pages::{
+    PagesConfig,
+    sample::{self, SampleAnswer, SampleItem},
+};
+use scoregate_base::routes::{
+    ENDPOINTS, Param, Route,
+    codes::{CODES, CodeRow, ErrorCode},
+    headers::HEADERS,
+    shapes::Presence,
+};
 
-use super::document::path;
-use super::*;
+use super::{document::path, *};
 
 pub(super) fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use crate::pages::{PagesConfig, SiteLinks};
 use scoregate_base::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
 
-use super::document::public_paths;
-use super::tests::{described, validator};
-use super::*;
+use super::{
+    document::public_paths,
+    tests::{described, validator},
+    *,
+};
 
 #[test]
 fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {

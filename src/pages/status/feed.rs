@@ -9,8 +9,10 @@ use crate::pages::html::escape;
 use scoregate_base::clock::Wall;
 use scoregate_store::StatusMessage;
 
-use super::StatusSite;
-use super::threads::{name, paragraphs};
+use super::{
+    StatusSite,
+    threads::{name, paragraphs},
+};
 
 /// The feed of these messages, newest first. If there are no messages, the time of the feed is the start of the
 /// history.

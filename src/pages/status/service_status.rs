@@ -1,7 +1,6 @@
 //! The service that the status page describes, and its state.
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::API_BASE;
+use scoregate_base::{clock::Wall, routes::API_BASE};
 use scoregate_store::StatusMessage;
 
 use super::availability::DayAvailability;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::service_status::{ServiceStatus, StatusSite};
-use super::{feed, view};
-use crate::pages::content_policy::AllowedContent;
-use crate::pages::{Page, STATUS};
+use super::{
+    feed,
+    service_status::{ServiceStatus, StatusSite},
+    view,
+};
+use crate::pages::{Page, STATUS, content_policy::AllowedContent};
 
 pub(in crate::pages) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";

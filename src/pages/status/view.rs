@@ -1,14 +1,18 @@
 //! The status page as HTML.
 
-use crate::pages::STATUS;
-use crate::pages::html::{self, AccountLink, escape, fill, site_header, time};
+use crate::pages::{
+    STATUS,
+    html::{self, AccountLink, escape, fill, site_header, time},
+};
 use scoregate_base::clock::Wall;
 use scoregate_store::IncidentState;
 
-use super::availability::{DayAvailability, in_words, share, total};
-use super::chart::{ChartDay, chart};
-use super::threads::{IncidentThread, name, paragraphs, threads};
-use super::{DataState, ServiceStatus, StatusSite};
+use super::{
+    DataState, ServiceStatus, StatusSite,
+    availability::{DayAvailability, in_words, share, total},
+    chart::{ChartDay, chart},
+    threads::{IncidentThread, name, paragraphs, threads},
+};
 
 const TEMPLATE: &str = include_str!("status.html");
 /// The style sheet of the page, which is the text of its only `style` element.

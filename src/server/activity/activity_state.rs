@@ -2,10 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::server::application_connections::ConnectionMembership;
-use crate::server::client_limits::SENT_PER_RECEIVED;
-use crate::server::deadlines::{ConnectionPhase, ConnectionProgress, MissedDeadline};
-use crate::server::unsent::UnsentBytes;
+use crate::server::{
+    application_connections::ConnectionMembership,
+    client_limits::SENT_PER_RECEIVED,
+    deadlines::{ConnectionPhase, ConnectionProgress, MissedDeadline},
+    unsent::UnsentBytes,
+};
 use scoregate_base::clock::{Clock, Mono};
 
 /// The state of a connection.

@@ -2,18 +2,24 @@
 //!
 //! Timeouts are in `deadlines`. This module neither waits nor closes connections.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::gateway::{ConnectionTrust, TrustLevel};
-use crate::server::application_connections::{ApplicationConnections, ConnectionMembership};
-use crate::server::client_limits::{ClientLimits, UNSOLICITED_BYTES};
-use crate::server::deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines, MissedDeadline};
-use crate::server::displacement::DisplacementInput;
-use crate::server::unsent::UnsentResponses;
+use crate::{
+    gateway::{ConnectionTrust, TrustLevel},
+    server::{
+        application_connections::{ApplicationConnections, ConnectionMembership},
+        client_limits::{ClientLimits, UNSOLICITED_BYTES},
+        deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines, MissedDeadline},
+        displacement::DisplacementInput,
+        unsent::UnsentResponses,
+    },
+};
 use scoregate_base::clock::Clock;
 
 use super::activity_state::ActivityState;

@@ -1,17 +1,19 @@
 //! Tests the next deadline of a connection after different sequences of events.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::gateway::{ConnectionApplication, TrustLevel};
-use crate::server::application_connections::ApplicationConnections;
-use crate::server::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
-use crate::server::deadlines::{ActivitySnapshot, Deadlines, MissedDeadline};
-use crate::server::unsent::{MIN_BYTES, UnsentResponses};
+use crate::{
+    gateway::{ConnectionApplication, TrustLevel},
+    server::{
+        application_connections::ApplicationConnections,
+        client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES},
+        deadlines::{ActivitySnapshot, Deadlines, MissedDeadline},
+        unsent::{MIN_BYTES, UnsentResponses},
+    },
+};
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 
-use super::connection_activity::ConnectionActivity;
-use super::stream_guard::StreamGuard;
+use super::{connection_activity::ConnectionActivity, stream_guard::StreamGuard};
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),

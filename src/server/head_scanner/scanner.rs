@@ -7,17 +7,21 @@
 //! may have a body. The bytes after such a head are held back until the codec continues to read; by then the service
 //! has stated the size of the body. Bodies are not checked.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::{
+    io,
+    pin::Pin,
+    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use memchr::memmem;
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
-use crate::server::client_limits::LARGE_HEAD;
-use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
+use crate::server::{
+    client_limits::LARGE_HEAD,
+    stream::{FilteredIo, ReadFilter, pass_on},
+};
 
 /// Bytes that the codec rejects at any position in a head.
 pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";

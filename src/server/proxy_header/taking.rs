@@ -1,13 +1,15 @@
 //! Reads a header from a stream.
 
-use std::io;
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::reading::{LONGEST, Reading};
-use super::{binary, text};
+use super::{
+    binary,
+    reading::{LONGEST, Reading},
+    text,
+};
 
 /// The reason why no header was read.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,12 @@
 //! Tests of valid and invalid headers of both versions, properties that hold for all bytes, and seeds of the fuzz
 //! target.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -3,8 +3,10 @@
 //! The format must be exactly as specified: single spaces, decimal numbers without leading zeros, and addresses of the
 //! stated family.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+};
 
 use super::Reading;
 

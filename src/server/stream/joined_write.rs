@@ -2,10 +2,12 @@
 //! The codec could also join slices, but it has a buffer per connection, which keeps the size of the largest response.
 //! Here there is one buffer per thread, and larger responses stay shared with the cache.
 
-use std::cell::RefCell;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::{
+    cell::RefCell,
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use tokio::io::AsyncWrite;
 

@@ -1,8 +1,10 @@
 //! A stream that begins with the bytes that were read to detect its protocol.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};

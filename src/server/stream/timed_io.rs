@@ -2,13 +2,17 @@
 //! the socket and below TLS, where a slow client can be distinguished from a stalled one. `connection_activity` and
 //! `deadline_timer` decide when the connection is closed.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
+    net::TcpStream,
+};
 
 use crate::server::activity::ConnectionActivity;
 

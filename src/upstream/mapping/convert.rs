@@ -6,9 +6,13 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::cache::Members;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::PublishedKind;
-use scoregate_base::routes::shapes::{FieldShape, ItemField};
+use scoregate_base::{
+    clock::Wall,
+    routes::{
+        PublishedKind,
+        shapes::{FieldShape, ItemField},
+    },
+};
 
 /// The value as JSON text. `None` if it cannot be converted.
 pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option<Cow<'v, str>> {

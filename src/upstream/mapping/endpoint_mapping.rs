@@ -6,17 +6,20 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::cache::{DocumentContent, Validators};
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
-use scoregate_base::words;
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription},
+    words,
+};
 
-use super::body::MappedBody;
-use super::fields::ItemMapping;
-use super::model_id::{IdPattern, other_id};
-use super::pointer::JsonPointer;
-use super::pointer::PointerError;
-use super::shape::{DataShape, Items};
-use super::template::PathTemplate;
+use super::{
+    body::MappedBody,
+    fields::ItemMapping,
+    model_id::{IdPattern, other_id},
+    pointer::{JsonPointer, PointerError},
+    shape::{DataShape, Items},
+    template::PathTemplate,
+};
 use crate::upstream::UpstreamResponse;
 
 /// The mapping of all endpoints to a backend.

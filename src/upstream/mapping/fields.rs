@@ -2,8 +2,7 @@
 //! a document and its Free form are built. The field that is published as `latestScore` is therefore removed from the
 //! Free form, regardless of its name at the backend. `convert` converts values.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;

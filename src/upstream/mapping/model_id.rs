@@ -3,8 +3,7 @@
 //! A backend that parses ids leniently (`200abc` as 200) answers about a different model. Such an answer must not
 //! become a document of the requested id. `routes` defines the general syntax of ids.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::value::RawValue;

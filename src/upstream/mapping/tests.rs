@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 
-use crate::cache::{DocumentContent, Validators};
-use crate::upstream::UpstreamResponse;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ENDPOINTS, Period, Query, Route};
+use crate::{
+    cache::{DocumentContent, Validators},
+    upstream::UpstreamResponse,
+};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ENDPOINTS, Period, Query, Route},
+};
 
 use super::*;
 

@@ -4,9 +4,10 @@
 
 use http::{Request, Uri};
 use scoregate::gateway::lab;
-use scoregate_base::plans::Rights;
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::{DocumentKey, EndpointTable};
+use scoregate_base::{
+    plans::Rights,
+    routes::{DocumentKey, EndpointTable, codes::ErrorCode},
+};
 
 /// The paths below `/api/v1` and the parameters of each.
 const ENDPOINTS: [(&[&str], &[&str]); 13] = [

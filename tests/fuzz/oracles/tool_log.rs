@@ -5,8 +5,10 @@
 //! counted. Of an Inspect AI log in strict JSON, each sample is a trial or was declared invalid; of samples of
 //! lm-evaluation-harness, each is a trial with the sample's score.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use scoregate_base::clock::Wall;
 use scoregate_scoring::{

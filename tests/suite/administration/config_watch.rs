@@ -1,14 +1,18 @@
 //! A watched configuration file, mounted and replaced in the way Kubernetes mounts and replaces a `ConfigMap`.
 
-use std::fs::{create_dir, rename, write};
-use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{create_dir, rename, write},
+    net::SocketAddr,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
 
 use tempfile::TempDir;
 
-use crate::client::Connection;
-use crate::program::{Keys, Program, ProgramClient, run};
+use crate::{
+    client::Connection,
+    program::{Keys, Program, ProgramClient, run},
+};
 
 /// A directory with a file behind two symbolic links, and the data directory.
 struct Mount(TempDir);

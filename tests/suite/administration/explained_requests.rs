@@ -1,22 +1,27 @@
 //! Explanations agree with the responses: random requests in random states are explained and then answered in process.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
-use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use http_body_util::BodyExt as _;
 use scoregate::gateway::{
     ConnectionTrust, ExplainedKey, Explanation, Peer, PossibleOutcome, RuleAmounts,
 };
-use scoregate_base::keys::{Digest, shown_prefix};
-use scoregate_base::limits::OwnLimits;
-use scoregate_base::routes::Selection;
+use scoregate_base::{
+    keys::{Digest, shown_prefix},
+    limits::OwnLimits,
+    routes::Selection,
+};
 
-use crate::backend::{json, respond};
-use crate::balances::{Remaining, own};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{json, respond},
+    balances::{Remaining, own},
+    world::{Customer, World, good},
+};
 
 const SETTINGS: &str = "guard.per_minute = 20\nfreshness.stale_while_revalidate = \"1h\"\n\
                         freshness.models.ttl = \"30m\"\nfreshness.index.ttl = \"10m\"\n[tiers.narrow]\nminute = 4\nday = 30\npaid = false\n\

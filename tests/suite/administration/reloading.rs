@@ -1,11 +1,15 @@
 //! Settings that are reloaded while the program runs: which apply immediately, which need a restart, which are rejected,
 //! and that no connection is cut.
 
-use scoregate::admin::Reloaded;
-use scoregate::config::{Config, ConfigProblems, read_text, resolve};
+use scoregate::{
+    admin::Reloaded,
+    config::{Config, ConfigProblems, read_text, resolve},
+};
 
-use crate::program::{Keys, Program, ProgramClient, run};
-use crate::world::{World, good};
+use crate::{
+    program::{Keys, Program, ProgramClient, run},
+    world::{World, good},
+};
 
 impl World {
     /// The settings of this world, with `text` instead of the initial settings.

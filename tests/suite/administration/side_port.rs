@@ -5,11 +5,15 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpStream, UnixStream},
+};
 
-use crate::client::{Connection, Response};
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    world::{World, good},
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";

@@ -1,8 +1,10 @@
 //! Many connections to the side port that send half a request do not block probes or operators.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
 
 use crate::world::{World, good};
 

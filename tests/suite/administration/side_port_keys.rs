@@ -7,8 +7,10 @@ use scoregate_base::keys::Digest;
 use scoregate_store::AuditQuery;
 use serde_json::{Value, json};
 
-use crate::client::{Connection, Response};
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    world::{World, good},
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";

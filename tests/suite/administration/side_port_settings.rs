@@ -5,9 +5,11 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Connection, Response};
-use crate::program::{Keys, Program, ProgramClient};
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    program::{Keys, Program, ProgramClient},
+    world::{World, good},
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";

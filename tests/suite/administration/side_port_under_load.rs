@@ -1,23 +1,31 @@
 //! The side port while the public port is blocked or overloaded: operators get responses without delay. The content
 //! of the responses is tested in `side_port_keys`, `purge` and `metrics_scrape`.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, RwLock};
-use std::thread::{Scope, ThreadId};
-use std::time::{Duration, Instant};
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    },
+    thread::{Scope, ThreadId},
+    time::{Duration, Instant},
+};
 
-use scoregate::gateway::AccessLog;
-use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
+use scoregate::{
+    gateway::AccessLog,
+    upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest},
+};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::in_process_upstream::{behind, one_model};
-use crate::load_clients::{TARGET, prepare};
-use crate::program::{BUILT_IN, Program};
-use crate::world::{Customer, World, good};
+use crate::{
+    in_process_upstream::{behind, one_model},
+    load_clients::{TARGET, prepare},
+    program::{BUILT_IN, Program},
+    world::{Customer, World, good},
+};
 
 /// Time limit of a side port response.
 const SOON: Duration = Duration::from_millis(100);

@@ -1,13 +1,14 @@
 //! Evidence of use, from the requests to the findings that an operator sees.
 
-use std::collections::HashSet;
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::backend::{Act, Received, json as answer};
-use crate::mail::webhooks::clear_receiver;
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, Received, json as answer},
+    mail::webhooks::clear_receiver,
+    world::{Customer, World, good},
+};
 
 const SETTINGS: &str = "admin.token = \"a-token-of-the-side-port\"\nsite.sign_up = false\n";
 const LISTED: u32 = 60;

@@ -6,9 +6,9 @@ use scoregate_base::clock::Clock;
 use scoregate_scoring::simulated_records;
 use tempfile::TempDir;
 
-use crate::archive::scoring_import::archive;
-use crate::program::{
-    BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, run_with_input, sql_on,
+use crate::{
+    archive::scoring_import::archive,
+    program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, run_with_input, sql_on},
 };
 
 /// A command on the archive of a directory.

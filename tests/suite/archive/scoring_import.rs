@@ -2,18 +2,17 @@
 //!
 //! Kills during an import are in `scoring_kills`; every kind of invalid line is in the unit tests of the reader.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::time::Duration;
+use std::{io::Write as _, path::Path, time::Duration};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::{Compression, write::GzEncoder};
 use scoregate_base::clock::Wall;
 use scoregate_scoring::{SuiteTable, simulated_records};
 use tempfile::TempDir;
 
-use crate::program::{CommandOutput, run, run_with_input};
-use crate::world::{NOON, World, good};
+use crate::{
+    program::{CommandOutput, run, run_with_input},
+    world::{NOON, World, good},
+};
 
 /// The lines of this many simulated models in the hours before noon.
 pub fn lines(models: usize, hours: u64) -> String {

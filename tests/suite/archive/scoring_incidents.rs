@@ -1,13 +1,14 @@
 //! Incidents of a real server: recorded in the archive, listed and deleted by the real program.
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::archive::scoring_import::archive;
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, run_with_input};
+use crate::{
+    archive::scoring_import::archive,
+    program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, run_with_input},
+};
 
 /// A command on the archive of a directory.
 fn scoring(directory: &Path, arguments: &[&str]) -> CommandOutput {

@@ -4,18 +4,21 @@
 //! The import is killed at chosen points of its disk writes. A power cut, which loses unsynced writes, is not simulated: a
 //! killed process does not lose them.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, Route};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, Route},
+};
 use scoregate_scoring::{Archive, RunSource, Scoring};
 use tempfile::TempDir;
 
-use crate::archive::scoring_import::{archive, lines};
-use crate::failing_disk::{Disk, Order};
-use crate::program::{Program, run, sql_on};
-use crate::world::NOON;
+use crate::{
+    archive::scoring_import::{archive, lines},
+    failing_disk::{Disk, Order},
+    program::{Program, run, sql_on},
+    world::NOON,
+};
 
 /// The content of the archive of a directory: runs, and bytes of their trials.
 fn stored(directory: &Path) -> (u64, u64) {

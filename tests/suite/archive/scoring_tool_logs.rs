@@ -5,8 +5,10 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::archive::scoring_import::archive;
-use crate::program::{CommandOutput, run};
+use crate::{
+    archive::scoring_import::archive,
+    program::{CommandOutput, run},
+};
 
 const SUITES: &str = r#"
 [[suite]]

@@ -5,8 +5,10 @@ use std::path::Path;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::cli::cli_accounts::{ANN, Accounts, BOB, plant};
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run_with_input, sql};
+use crate::{
+    cli::cli_accounts::{ANN, Accounts, BOB, plant},
+    program::{BUILT_IN, CommandOutput, Keys, Program, run_with_input, sql},
+};
 
 const TEXT: &str = "Hello,\r\nlimits <change>.\n\nBye & thanks\n";
 

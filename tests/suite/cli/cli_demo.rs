@@ -5,9 +5,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::backend::{Backend, json};
-use crate::client::Connection;
-use crate::program::{Program, ProgramClient, run};
+use crate::{
+    backend::{Backend, json},
+    client::Connection,
+    program::{Program, ProgramClient, run},
+};
 
 const TIERS: [&str; 5] = ["free", "pro", "developer", "teams", "enterprise"];
 const FREE_PORTS: [&str; 5] = [

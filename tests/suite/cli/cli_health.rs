@@ -1,7 +1,9 @@
 //! `scoregate health`, for supervisors without a shell. Readiness itself is tested in `sigterm` and `handover`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::{SocketAddr, TcpListener},
+};
 
 use tempfile::TempDir;
 

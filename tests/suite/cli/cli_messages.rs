@@ -1,9 +1,6 @@
 //! Texts of the command line: help, completions, errors, and the matching exit codes.
 
-use std::ffi::OsStr;
-use std::net::TcpListener;
-use std::os::unix::ffi::OsStrExt as _;
-use std::process::Command;
+use std::{ffi::OsStr, net::TcpListener, os::unix::ffi::OsStrExt as _, process::Command};
 
 use tempfile::TempDir;
 

@@ -1,9 +1,11 @@
 //! `scoregate store` and a server with a damaged store: the printed commands can be pasted, and the keys work again.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use scoregate_base::clock::{Clock, Day};
 use scoregate_store::{LocalFile, Mirror};

@@ -1,7 +1,9 @@
 //! `scoregate top` with a real server, on a terminal and without one.
 
-use std::io::{Read, Write as _};
-use std::process::{Command, Stdio};
+use std::{
+    io::{Read, Write as _},
+    process::{Command, Stdio},
+};
 
 use tempfile::TempDir;
 

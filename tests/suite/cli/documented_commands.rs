@@ -1,9 +1,7 @@
 //! Commands in README.md and docs/ work on the data directory of a demo: blocks marked `sh run` while the demo is
 //! running, and blocks marked `sh run stopped` after it has stopped.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;

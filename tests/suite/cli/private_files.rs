@@ -1,8 +1,10 @@
 //! File permissions, and endless inputs.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use tempfile::TempDir;
 

@@ -2,14 +2,18 @@
 //! tested in `secret/setting.rs` and `config/secrets.rs`, the password of the database in `fleet/passwords.rs`, and the
 //! password of the mail server in `mail/transports.rs`.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
 
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Program, run, write_secret};
-use crate::world::{World, good};
+use crate::{
+    program::{BUILT_IN, Program, run, write_secret},
+    world::{World, good},
+};
 
 /// Interval between checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,16 +1,16 @@
 //! Clients that disconnect before they are answered: the fetch they started continues for its waiters at every stage,
 //! and no response is ever sent to another client.
 
-use std::collections::BTreeSet;
-use std::sync::mpsc;
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::mpsc, time::Duration};
 
 use futures_util::future::join_all;
 
-use crate::backend::{Act, Received, json};
-use crate::client::Connection;
-use crate::upstreams::protection::wait_for_queue_length;
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, Received, json},
+    client::Connection,
+    upstreams::protection::wait_for_queue_length,
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";

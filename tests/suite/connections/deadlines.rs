@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 
-use crate::backend::{Act, Received};
-use crate::client::Connection;
-use crate::world::{World, good};
+use crate::{
+    backend::{Act, Received},
+    client::Connection,
+    world::{World, good},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(1);

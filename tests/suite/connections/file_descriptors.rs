@@ -1,16 +1,20 @@
 //! More connections than file descriptors, against the real program. Slow clients are in `slow_clients`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::Path,
+    process::Command,
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::client::Connection;
-use crate::program::{BUILT_IN, Program};
+use crate::{
+    client::Connection,
+    program::{BUILT_IN, Program},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use crate::backend::Act;
-use crate::client::{Connection, Response};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::Act,
+    client::{Connection, Response},
+    world::{Customer, World, good},
+};
 
 /// Two waiting slots and a queue of one; one cached slot, since such a slot is held only briefly.
 const CONCURRENCY: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";

@@ -7,23 +7,31 @@
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
-use std::fmt::Write as _;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    fmt::Write as _,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rustls::pki_types::ServerName;
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+    sync::Semaphore,
+};
 use tokio_rustls::client::TlsStream;
 
-use crate::connections::http2::unread_responses::{AttackTarget, program};
-use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
+use crate::{
+    connections::http2::unread_responses::{AttackTarget, program},
+    full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Concurrent attackers of each kind: on TCP, on TLS, and on each of them at full size.

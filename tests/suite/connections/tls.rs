@@ -1,22 +1,27 @@
 //! TLS on the public port: versions, names, negotiated protocols, sessions, changed certificates, and unusable
 //! certificates.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion,
+    pki_types::{CertificateDer, ServerName},
+};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::client::Connection;
-use crate::program::run;
-use crate::world::{World, good};
+use crate::{
+    client::Connection,
+    program::run,
+    world::{World, good},
+};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::backend::{Act, Received, json};
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, Received, json},
+    client::Response,
+    world::{Customer, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const ATLAS: &str = "/api/v1/models/atlas";

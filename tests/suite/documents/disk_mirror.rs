@@ -1,16 +1,16 @@
 //! The disk mirror of documents: after a restart the same documents are served, with or without a backend.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use scoregate_store::Mirror;
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, respond};
-use crate::load_clients::{Reply, Wire, prepare};
-use crate::program::{Program, sql_on};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, Backend, respond},
+    load_clients::{Reply, Wire, prepare},
+    program::{Program, sql_on},
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const ATLAS: &str = "/api/v1/models/atlas";

@@ -1,13 +1,19 @@
 //! Lifetime of a document: fresh until the next refresh of the backend, stale while it is overdue, then expired.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::backend::{Act, json, respond};
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, json, respond},
+    client::Response,
+    world::{Customer, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const HOUR: Duration = Duration::from_hours(1);

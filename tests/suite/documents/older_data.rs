@@ -1,16 +1,21 @@
 //! Data never goes back in time: a backend with older data (a lagging replica, a restored backup) does not replace
 //! newer data that was received before.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::Selection;
+use scoregate_base::{clock::Wall, routes::Selection};
 
-use crate::backend::json;
-use crate::client::Response;
-use crate::world::{Customer, NOON, World};
+use crate::{
+    backend::json,
+    client::Response,
+    world::{Customer, NOON, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const ALERTS: &str = "/api/v1/alerts";

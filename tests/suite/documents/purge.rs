@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::json as json_response;
-use crate::client::Response;
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
-use crate::world::{Customer, World};
+use crate::{
+    backend::json as json_response,
+    client::Response,
+    program::{BUILT_IN, Keys, Program, ProgramClient, run},
+    world::{Customer, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const SPEED: &str = "/api/v1/models?period=24h&sortBy=speed";

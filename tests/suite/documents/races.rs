@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::backend::{json, respond};
-use crate::balances::own;
-use crate::client::Response;
-use crate::world::World;
+use crate::{
+    backend::{json, respond},
+    balances::own,
+    client::Response,
+    world::World,
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 

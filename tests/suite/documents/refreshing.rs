@@ -1,13 +1,19 @@
 //! Freshness by refresh: the backend is polled at the refresh interval, and documents in use are fresh soon after a
 //! refresh, without any request waiting for it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::backend::{Act, Received, json, respond};
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, Received, json, respond},
+    client::Response,
+    world::{Customer, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";

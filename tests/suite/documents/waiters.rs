@@ -3,19 +3,27 @@
 //!
 //! Disconnected leaders are in `client_disconnects`, the error of each bad response is in `faults`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::join_all;
-use scoregate::gateway::AccessLog;
-use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
+use scoregate::{
+    gateway::AccessLog,
+    upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest},
+};
 use tokio::sync::Semaphore;
 
-use crate::backend::Act;
-use crate::client::Response;
-use crate::in_process_upstream::{behind, one_model};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::Act,
+    client::Response,
+    in_process_upstream::{behind, one_model},
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const MOMENT: Duration = Duration::from_millis(500);

@@ -1,8 +1,7 @@
 //! Accounts on several gateways with one database, which share links, sessions, keys and limits.
 
 use super::*;
-use crate::postgres::unprivileged;
-use crate::site::browser::Browser;
+use crate::{postgres::unprivileged, site::browser::Browser};
 
 const ON: [(&str, &str); 6] = [
     ("SCOREGATE_SITE_SIGN_UP", "true"),

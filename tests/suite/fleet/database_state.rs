@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::load_clients::Reply;
-use crate::program::BUILT_IN;
+use crate::{load_clients::Reply, program::BUILT_IN};
 
 const EVERY: Duration = Duration::from_millis(100);
 /// Enough polls for the interval between readings plus the delay of the server's statistics.

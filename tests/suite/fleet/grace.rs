@@ -4,15 +4,18 @@
 //!
 //! `SCOREGATE_FULL=1` runs the outage for ten minutes and writes the figures to `tests/results/`.
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-use super::faults::{DAY, offset_to_midnight};
-use super::minutes::served;
-use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site};
-use super::*;
-use crate::fake_clock::FakeClock;
-use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
+use super::{
+    faults::{DAY, offset_to_midnight},
+    minutes::served,
+    without_database::{ObservedGateway, SETTINGS, digest, restartable_site},
+    *,
+};
+use crate::{
+    fake_clock::FakeClock,
+    full_runs::{BUILD, CARGO_TEST, cores, write_page},
+};
 
 const GATEWAYS: usize = 3;
 const SHARE: &str = "scoregate_grace_share";

@@ -1,19 +1,23 @@
 //! `HAProxy` in front of gateways that restart on the same ports, and clients that send requests through it.
 
-use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::{
+    io::{Read as _, Write as _},
+    net::SocketAddr,
+    os::unix::net::UnixStream,
+    process::Stdio,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::load_clients::{Reply, TARGET, Wire};
-use crate::ports::ReservedPort;
-use crate::postgres::{give_away, unprivileged};
-use crate::program::{ChildProcess, Program};
+use crate::{
+    load_clients::{Reply, TARGET, Wire},
+    ports::ReservedPort,
+    postgres::{give_away, unprivileged},
+    program::{ChildProcess, Program},
+};
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
 /// The configuration of the profile `fleet`.

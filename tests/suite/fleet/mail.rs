@@ -2,13 +2,19 @@
 
 use futures_util::FutureExt as _;
 use scoregate_base::clock::Wall;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 use super::*;
-use crate::mail::message_ids;
-use crate::mail::smtp_server::{SmtpOptions, SmtpTestServer};
-use crate::postgres::unprivileged;
+use crate::{
+    mail::{
+        message_ids,
+        smtp_server::{SmtpOptions, SmtpTestServer},
+    },
+    postgres::unprivileged,
+};
 
 const MAILS: usize = 60;
 /// The body of a message to the operator.

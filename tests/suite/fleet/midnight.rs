@@ -5,21 +5,31 @@
 //! store, and writes the figures to `tests/results/`. During a run only the clock of the database is set: gateways
 //! follow it.
 
-use std::fmt::Write as _;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    fmt::Write as _,
+    sync::{
+        Barrier,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{Digest, KeyForm};
+use scoregate_base::{
+    clock::Wall,
+    keys::{Digest, KeyForm},
+};
 
-use super::database_state::value;
-use super::faults::{DAY, offset_to_midnight};
-use super::nodes::side;
-use super::*;
-use crate::cluster::PostgresCluster;
-use crate::fake_clock::FakeClock;
-use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
+use super::{
+    database_state::value,
+    faults::{DAY, offset_to_midnight},
+    nodes::side,
+    *,
+};
+use crate::{
+    cluster::PostgresCluster,
+    fake_clock::FakeClock,
+    full_runs::{BUILD, CARGO_TEST, cores, write_page},
+};
 
 const GATEWAYS: usize = 2;
 /// One of this many callers is on the Free tier, where units are leased one by one.

@@ -3,17 +3,19 @@
 //!
 //! `SCOREGATE_FULL=1` runs the outage for three minutes and writes the figures to `tests/results/`.
 
-use std::path::Path;
-use std::sync::Barrier;
-use std::time::Duration;
+use std::{path::Path, sync::Barrier, time::Duration};
 
 use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
-use super::without_database::{ObservedGateway, digest, restartable_site, revalidated};
-use super::*;
-use crate::links::{FaultyLink, LinkMode};
-use crate::postgres::OWNER;
+use super::{
+    without_database::{ObservedGateway, digest, restartable_site, revalidated},
+    *,
+};
+use crate::{
+    links::{FaultyLink, LinkMode},
+    postgres::OWNER,
+};
 
 const GATEWAYS: usize = 3;
 /// The minute limit that clients exceed in an outage.

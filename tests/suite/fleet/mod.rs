@@ -23,19 +23,19 @@ mod upgrade;
 mod usage_export;
 mod without_database;
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::{net::SocketAddr, path::Path};
 
-use scoregate_base::clock::Clock;
-use scoregate_base::keys::Digest;
+use scoregate_base::{clock::Clock, keys::Digest};
 use scoregate_store::LocalFile;
 use tempfile::TempDir;
 
-use crate::fake_clock::library;
-use crate::full_runs::is_full_size;
-use crate::load_clients::{Reply, TARGET, Wire};
-use crate::postgres::{PostgresServer, new_schema, shared_server};
-use crate::program::{Keys, Program, run_with, sql_on, within_one_day};
+use crate::{
+    fake_clock::library,
+    full_runs::is_full_size,
+    load_clients::{Reply, TARGET, Wire},
+    postgres::{PostgresServer, new_schema, shared_server},
+    program::{Keys, Program, run_with, sql_on, within_one_day},
+};
 
 /// The longest time that a change takes to reach every gateway, in seconds.
 const PROPAGATION: u64 = 5;

@@ -1,8 +1,10 @@
 //! The list of gateways, and the sum of their usage.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::{
+    io::{Read as _, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+};
 
 use serde_json::Value;
 

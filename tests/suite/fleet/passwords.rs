@@ -2,9 +2,7 @@
 
 use crate::program::write_secret;
 
-use super::mail::sql;
-use super::without_database::ObservedGateway;
-use super::*;
+use super::{mail::sql, without_database::ObservedGateway, *};
 
 const SETTINGS: [&str; 1] = ["fsync=off"];
 

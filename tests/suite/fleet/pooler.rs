@@ -3,8 +3,10 @@
 use std::process::Stdio;
 
 use super::*;
-use crate::postgres::{give_away, unprivileged, url_host};
-use crate::program::ChildProcess;
+use crate::{
+    postgres::{give_away, unprivileged, url_host},
+    program::ChildProcess,
+};
 
 const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
 

@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::load_balancer::{LoadBalancer, RestartedGateway, requests_during};
-use super::*;
-use crate::links::{FaultyLink, LinkMode};
-use crate::postgres::OWNER;
+use super::{
+    load_balancer::{LoadBalancer, RestartedGateway, requests_during},
+    *,
+};
+use crate::{
+    links::{FaultyLink, LinkMode},
+    postgres::OWNER,
+};
 
 const GATEWAYS: usize = 3;
 /// The gateway whose link to the database fails.

@@ -1,10 +1,14 @@
 //! A restored database is refused until one command has completed the restore.
 
-use std::io::{Seek as _, Write as _};
-use std::process::Command;
+use std::{
+    io::{Seek as _, Write as _},
+    process::Command,
+};
 
-use super::without_database::{ObservedGateway, SETTINGS, restartable_site};
-use super::*;
+use super::{
+    without_database::{ObservedGateway, SETTINGS, restartable_site},
+    *,
+};
 use crate::postgres::unprivileged;
 
 /// Runs a program of PostgreSQL on the site's database with this standard input, and returns its output.

@@ -1,7 +1,9 @@
 //! A rolling restart of three gateways behind `HAProxy`, which sends no request twice.
 
-use super::load_balancer::{LoadBalancer, RestartedGateway, requests_during};
-use super::*;
+use super::{
+    load_balancer::{LoadBalancer, RestartedGateway, requests_during},
+    *,
+};
 
 /// More than `HAProxy` needs to notice a failed check on a busy machine.
 const SHUTDOWN_DELAY: (&str, &str) = ("SCOREGATE_SERVER_SHUTDOWN_DELAY", "3s");

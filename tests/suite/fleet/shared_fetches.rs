@@ -1,15 +1,21 @@
 //! Gateways that share fetches: the backend sends each document once per refresh, and no caller waits for a refresh.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Wall;
 use tokio::runtime::Handle;
 
-use crate::backend::{Act, Backend, Received, json, respond};
-use crate::load_clients::Reply;
+use crate::{
+    backend::{Act, Backend, Received, json, respond},
+    load_clients::Reply,
+};
 
 use super::*;
 

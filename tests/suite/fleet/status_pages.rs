@@ -1,7 +1,9 @@
 //! The status page of several gateways on one database.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
 
 use crate::program::run;
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use scoregate::app::open_store;
-use scoregate::config::{read_text, resolve};
+use scoregate::{
+    app::open_store,
+    config::{read_text, resolve},
+};
 use scoregate_store::Ledger as _;
 use serde_json::Value;
 
-use super::mail::sql;
-use super::nodes::side;
-use super::*;
+use super::{mail::sql, nodes::side, *};
 
 /// Sends this many requests, and returns the number of 200s.
 fn delivered(gateway: &SiteGateway, key: &str, requests: u32) -> u64 {

@@ -1,8 +1,10 @@
 //! Starts while the database is unreachable: keys are known from the local copy, and nothing is delivered without units
 //! or a share of grace.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
 
 use super::*;
 

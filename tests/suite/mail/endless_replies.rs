@@ -1,8 +1,6 @@
 //! Servers with endless replies: the memory and the time spent on them are limited.
 
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::{io::AsyncWriteExt as _, net::TcpListener, task::JoinHandle};
 
 use super::*;
 

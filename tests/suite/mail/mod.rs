@@ -7,24 +7,25 @@ pub mod smtp_server;
 mod transports;
 pub mod webhooks;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use scoregate::instruments::MailInstruments;
-use scoregate::mail::{
-    MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin,
-    SmtpServer, SmtpTls,
+use scoregate::{
+    instruments::MailInstruments,
+    mail::{
+        MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox,
+        SmtpLogin, SmtpServer, SmtpTls,
+    },
 };
-use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::secret::{Secret, SecretSetting};
+use scoregate_base::{
+    clock::{Clock, ManualClock, Wall},
+    secret::{Secret, SecretSetting},
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{MailBacklog, MailKind, NewMail, Store};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::tls_backend::BackendAuthority;
-use crate::world::NOON;
+use crate::{tls_backend::BackendAuthority, world::NOON};
 use smtp_server::{PASSWORD, SmtpOptions, SmtpTestServer, USER};
 
 const RECIPIENT: &str = "ann.canary@example.org";

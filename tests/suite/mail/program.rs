@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use super::*;
-use crate::client::Connection;
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, sql, write_secret};
+use crate::{
+    client::Connection,
+    program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, sql, write_secret},
+};
 
 /// Queues an email in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {

@@ -1,9 +1,11 @@
 //! A real SMTP server, `tests/servers/smtp.py`, with a behavior that the test chooses.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use serde_json::Value;

@@ -1,7 +1,9 @@
 //! Calls of tools: the same data, limits and prices as the corresponding requests.
 
-use scoregate_base::limits::{LimitSetting, OwnLimits};
-use scoregate_base::routes::{ENDPOINTS, Route};
+use scoregate_base::{
+    limits::{LimitSetting, OwnLimits},
+    routes::{ENDPOINTS, Route},
+};
 use serde_json::{Value, json};
 
 use super::session::{call, gateway, gateway_of, result, send};

@@ -6,8 +6,10 @@ use scoregate_base::routes::ENDPOINTS;
 use serde_json::{Value, json};
 
 use super::session::{gateway, post, rpc, send};
-use crate::client::Response;
-use crate::world::{REGIONS, World};
+use crate::{
+    client::Response,
+    world::{REGIONS, World},
+};
 
 const STATELESS: &str = "2026-07-28";
 

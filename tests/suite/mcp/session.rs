@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::backend::{Act, Received};
-use crate::client::{Connection, Response};
-use crate::world::{World, good};
+use crate::{
+    backend::{Act, Received},
+    client::{Connection, Response},
+    world::{World, good},
+};
 
 /// The setting that switches the service on.
 pub const ON: &str = "mcp.enabled = true\n";

@@ -7,9 +7,7 @@ use std::time::Duration;
 use scoregate::registry::NewApplication;
 use scoregate_base::clock::Wall;
 
-use crate::balances::own;
-use crate::program::sql;
-use crate::world::World;
+use crate::{balances::own, program::sql, world::World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const DAY: u32 = 40;

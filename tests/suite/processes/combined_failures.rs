@@ -4,22 +4,26 @@
 //!
 //! `SCOREGATE_FULL=1` runs it for two minutes and writes a dated page to `tests/results/`.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, json, respond};
-use crate::failing_disk::{Disk, Order};
-use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
-use crate::load_clients::{LoadClient, Reply, Wire, prepare};
-use crate::processes::unread_logs::UnreadProgram;
-use crate::program::within_one_day;
-use crate::quotas::ledger_unreachable::Lock;
+use crate::{
+    backend::{Act, Backend, Received, json, respond},
+    failing_disk::{Disk, Order},
+    full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page},
+    load_clients::{LoadClient, Reply, Wire, prepare},
+    processes::unread_logs::UnreadProgram,
+    program::within_one_day,
+    quotas::ledger_unreachable::Lock,
+};
 
 /// Duration of the failures.
 const SMALL: Duration = Duration::from_secs(6);

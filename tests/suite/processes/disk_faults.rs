@@ -4,18 +4,22 @@
 //!
 //! Grace of paid callers is in `ledger_unreachable`, crashes are in `kills`.
 
-use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::failing_disk::{Disk, Order};
-use crate::load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining};
-use crate::program::{CommandOutput, Program, run, within_one_day};
+use crate::{
+    failing_disk::{Disk, Order},
+    load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining},
+    program::{CommandOutput, Program, run, within_one_day},
+};
 
 /// Time limit until a recovered disk is detected.
 const RECOVERY_LIMIT: Duration = Duration::from_secs(20);

@@ -10,9 +10,11 @@ use std::net::SocketAddr;
 
 use tempfile::TempDir;
 
-use crate::failing_disk::{Disk, Order};
-use crate::load_clients::{LoadClient, TARGET, Wire, prepare};
-use crate::program::{BUILT_IN, CommandOutput, Program, within_one_day};
+use crate::{
+    failing_disk::{Disk, Order},
+    load_clients::{LoadClient, TARGET, Wire, prepare},
+    program::{BUILT_IN, CommandOutput, Program, within_one_day},
+};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;

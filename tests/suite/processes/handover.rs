@@ -1,20 +1,28 @@
 //! Handover under load: a process takes over the socket of another, and settings are reloaded. No request is refused
 //! and no connection is interrupted.
 
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
-use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
-use crate::load_clients::{LoadClient, prepare};
-use crate::program::Program;
+use crate::{
+    full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page},
+    load_clients::{LoadClient, prepare},
+    program::Program,
+};
 
 /// The size of the test.
 #[derive(Clone, Copy)]

@@ -1,16 +1,16 @@
 //! A missing store file: at a start, and under a running server.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::{fs, path::Path, time::Duration};
 
 use scoregate::registry::NewApplication;
 use scoregate_store::Store;
 use tempfile::TempDir;
 
-use crate::balances::own;
-use crate::program::{BUILT_IN, Keys, Program, run};
-use crate::world::World;
+use crate::{
+    balances::own,
+    program::{BUILT_IN, Keys, Program, run},
+    world::World,
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 /// The lock file of a data directory.

@@ -1,10 +1,8 @@
 //! Metrics of limited resources: disk space, memory, processor cores, slots; age and size of the last backup.
 
-use std::fs;
-use std::time::Duration;
+use std::{fs, time::Duration};
 
-use crate::program::run;
-use crate::world::World;
+use crate::{program::run, world::World};
 
 const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
 const SIZE: &str = "scoregate_last_backup_size_bytes";

@@ -1,13 +1,17 @@
 //! A restore with the real program: a backup under load, a kill, and a new data directory.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use tempfile::TempDir;
 
-use crate::load_clients::{CallerGroup, LoadClient, TARGET, Wire, prepare, remaining, run_load};
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run, sql_on, within_one_day};
+use crate::{
+    load_clients::{CallerGroup, LoadClient, TARGET, Wire, prepare, remaining, run_load},
+    program::{BUILT_IN, CommandOutput, Keys, Program, run, sql_on, within_one_day},
+};
 
 /// Sizes of the daily quotas.
 const QUOTAS: [u32; 2] = [250_000, 400];

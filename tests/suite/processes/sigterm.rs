@@ -6,10 +6,12 @@
 
 use tempfile::TempDir;
 
-use crate::backend::Backend;
-use crate::load_clients::{CallerGroup, LoadClient, Reply, Wire, prepare, remaining, run_load};
-use crate::program::{Keys, Program, within_one_day};
-use crate::world::good;
+use crate::{
+    backend::Backend,
+    load_clients::{CallerGroup, LoadClient, Reply, Wire, prepare, remaining, run_load},
+    program::{Keys, Program, within_one_day},
+    world::good,
+};
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 /// Consecutive shutdowns, each after this many responses.

@@ -1,9 +1,11 @@
 //! Notifications of the real program to a service manager: ready, watchdog keep-alives, stopping. The end of
 //! keep-alives is tested in `app/supervisor.rs`.
 
-use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::{
+    os::unix::net::UnixDatagram,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
 

@@ -2,23 +2,26 @@
 //! no panic waits for them. Also the limits on floods of events. Combinations with other failures are in
 //! `combined_failures`.
 
-use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
-use std::net::SocketAddr;
-use std::panic::catch_unwind;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe},
+    net::SocketAddr,
+    panic::catch_unwind,
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc::channel,
+    time::{Duration, Instant},
+};
 
-use rustix::io::ioctl_fionread;
-use rustix::pipe::fcntl_setpipe_size;
+use rustix::{io::ioctl_fionread, pipe::fcntl_setpipe_size};
 use scoregate_observe::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, respond};
-use crate::load_clients::{LoadClient, Reply, Wire, prepare};
-use crate::program::{ChildProcess, command, ports_in};
-use crate::world::good;
+use crate::{
+    backend::{Act, Backend, Received, respond},
+    load_clients::{LoadClient, Reply, Wire, prepare},
+    program::{ChildProcess, command, ports_in},
+    world::good,
+};
 
 /// The smallest possible pipe.
 const PIPE: usize = 4_096;

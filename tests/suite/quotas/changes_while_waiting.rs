@@ -1,7 +1,9 @@
 //! Changes while a request waits: of its key, of its tier, of the responses of the backend.
 
-use scoregate_base::clock::Wall;
-use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    limits::{LimitSetting, OwnLimits},
+};
 
 use crate::world::World;
 

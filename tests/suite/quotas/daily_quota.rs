@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 
-use crate::backend::json;
-use crate::balances::own;
-use crate::world::{Customer, World};
+use crate::{
+    backend::json,
+    balances::own,
+    world::{Customer, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 /// From noon to two seconds before midnight.

@@ -1,17 +1,16 @@
 //! The cost of the ledger: number of writes, requests that wait for it, and midnight.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::{LimitChanges, LimitSetting};
+use scoregate_base::{
+    keys::Digest,
+    limits::{LimitChanges, LimitSetting},
+};
 
-use crate::balances::own;
-use crate::client::Connection;
-use crate::full_runs::is_full_size;
-use crate::program::sql;
-use crate::world::World;
+use crate::{
+    balances::own, client::Connection, full_runs::is_full_size, program::sql, world::World,
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 

@@ -3,18 +3,18 @@
 //!
 //! The ledger is made to fail with SQL: by a trigger that rejects every write, or by a lock that is not released.
 
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::{path::Path, process::Command, time::Duration};
 
 use rusqlite::Connection;
 use scoregate_base::keys::Digest;
 use scoregate_store::{LocalFile, OwedRecords};
 
-use crate::balances::own;
-use crate::client::Response;
-use crate::program::sql;
-use crate::world::{Customer, World, good};
+use crate::{
+    balances::own,
+    client::Response,
+    program::sql,
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 /// The writes of the ledger, by table and statement.

@@ -1,14 +1,15 @@
 //! The three rate limit rules as seen by callers: what they grant, when, and their response headers.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use scoregate_base::routes::Selection;
 
-use crate::backend::respond;
-use crate::balances::{own, wide};
-use crate::client::Response;
-use crate::world::{NOON, World};
+use crate::{
+    backend::respond,
+    balances::{own, wide},
+    client::Response,
+    world::{NOON, World},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const NOTHING: &str = "/api/v1/nothing";

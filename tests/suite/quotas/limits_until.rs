@@ -5,9 +5,11 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use serde_json::{Value, json};
 
-use crate::balances::own;
-use crate::client::Response;
-use crate::world::{Customer, World, good};
+use crate::{
+    balances::own,
+    client::Response,
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const TOKEN: (&str, &str) = ("Authorization", "Bearer a-token-of-the-side-port");

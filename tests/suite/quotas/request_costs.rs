@@ -1,19 +1,22 @@
 //! The cost of a request by its outcome: every row of the price table, and outcomes that need concurrent requests.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use http::Request;
 use scoregate::gateway::{ConnectionTrust, Peer};
-use scoregate_base::routes::Selection;
-use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::prices::{PRICES, Price, PricedEnding};
+use scoregate_base::routes::{
+    Selection,
+    codes::ErrorCode,
+    prices::{PRICES, Price, PricedEnding},
+};
 
-use crate::backend::{Act, json, respond};
-use crate::balances::{own, wide};
-use crate::client::{RequestBuilder, Response};
-use crate::requests::codes::check_error;
-use crate::world::{Customer, REGIONS, World, good};
+use crate::{
+    backend::{Act, json, respond},
+    balances::{own, wide},
+    client::{RequestBuilder, Response},
+    requests::codes::check_error,
+    world::{Customer, REGIONS, World, good},
+};
 
 const MODELS: &str = "/api/v1/models";
 /// The standard tiers of the test. The first tier lacks a right of the second.

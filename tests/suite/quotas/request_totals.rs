@@ -1,19 +1,19 @@
 //! Requests by day, endpoint and outcome: counted on the request path, recorded in the store, read over the side port and by
 //! `scoregate keys requests`.
 
-use std::fs;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fs, sync::Arc, time::Duration};
 
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 use scoregate_store::RequestOutcome;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, respond};
-use crate::client::Response;
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, within_one_day};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, Backend, Received, respond},
+    client::Response,
+    program::{BUILT_IN, Keys, Program, ProgramClient, within_one_day},
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::Response;
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
-use crate::world::{Customer, World, good};
+use crate::{
+    client::Response,
+    program::{BUILT_IN, Keys, Program, ProgramClient},
+    world::{Customer, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const TOKEN: &str = "a-token-of-the-side-port";

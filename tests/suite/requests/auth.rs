@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use scoregate::registry::{DescriptionChange, KeyDetails, NewApplication};
-use scoregate_base::keys::KeyForm;
-use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_base::{
+    keys::KeyForm,
+    limits::{LimitSetting, OwnLimits},
+};
 
-use crate::client::RequestBuilder;
-use crate::raw::without_request_id;
-use crate::world::{Customer, World, good};
+use crate::{
+    client::RequestBuilder,
+    raw::without_request_id,
+    world::{Customer, World, good},
+};
 
 const WIDE: &str = "guard.per_minute = 100000";
 const ME: &str = "/api/v1/me";

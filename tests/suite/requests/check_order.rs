@@ -1,8 +1,10 @@
 //! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
 //! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
-use crate::raw::without_request_id;
-use crate::world::{World, good};
+use crate::{
+    raw::without_request_id,
+    world::{World, good},
+};
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 
 /// Allows enough refusals for a whole test.

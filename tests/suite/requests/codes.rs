@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use scoregate_base::limits::{LimitSetting, OwnLimits};
-use scoregate_base::routes::codes::{CodeRow, ErrorCode};
+use scoregate_base::{
+    limits::{LimitSetting, OwnLimits},
+    routes::codes::{CodeRow, ErrorCode},
+};
 use serde_json::Value as Json;
 
-use crate::backend::json;
-use crate::client::Response;
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::json,
+    client::Response,
+    world::{Customer, World, good},
+};
 
 /// Codes whose bodies name a parameter, with its name.
 fn param(code: ErrorCode) -> Option<&'static str> {

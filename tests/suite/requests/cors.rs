@@ -6,9 +6,11 @@
 
 use scoregate_base::routes::headers::for_scripts;
 
-use crate::client::Response;
-use crate::requests::request_ids::kinds;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    requests::request_ids::kinds,
+    world::{World, good},
+};
 
 const LISTED: &str = "cors.origins = [\"https://dash.example.org\", \"http://localhost:3000\"]\ncors.max_age = \"10m\"";
 const ANY: &str = "cors.origins = [\"*\"]";

@@ -2,9 +2,11 @@
 //!
 //! `Rules` also checks on every response of every test that none of them is present without configuration.
 
-use crate::client::Response;
-use crate::requests::request_ids::kinds;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    requests::request_ids::kinds,
+    world::{World, good},
+};
 
 const ALL: &str = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.sunset_at = 2027-06-30T20:00:00Z\n\
                    service.deprecation_link = \"https://example.org/end\"";

@@ -1,7 +1,9 @@
 //! Files that programs read without a key: `security.txt`, the API catalog, `robots.txt`.
 
-use crate::client::Response;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    world::{World, good},
+};
 
 const SECURITY_TXT: &str = "/.well-known/security.txt";
 const API_CATALOG: &str = "/.well-known/api-catalog";

@@ -1,18 +1,24 @@
 //! The two-form rule: two complete systems whose backends differ only in data for paid callers get the same requests
 //! and return identical bytes to Free callers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Wall;
 use scoregate_store::{ChangeKind, Store, StoreChange, StoredKey, sample};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Received, json, respond};
-use crate::balances::wide;
-use crate::client::{RequestBuilder, Response};
-use crate::world::{NOON, World};
+use crate::{
+    backend::{Act, Received, json, respond},
+    balances::wide,
+    client::{RequestBuilder, Response},
+    world::{NOON, World},
+};
 
 const ATLAS: &str = "/api/v1/models/atlas";
 const FREE: &str = "an-imported-key-of-a-free-application";

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::client::Connection;
-use crate::world::{World, good};
+use crate::{
+    client::Connection,
+    world::{World, good},
+};
 
 /// Loopback addresses of trusted proxies.
 const LISTED: &str = "proxies.trusted = [\"127.1.0.0/16\", \"2001:db8:aaaa::/48\"]\n";

@@ -1,8 +1,10 @@
 //! Message framing: bodies, HTTP/1.0, refusals. Any ambiguity has one response and closes the connection; smuggled requests
 //! after it are never answered. `raw_bytes` has the malformed requests.
 
-use crate::raw::{After, exchange};
-use crate::world::{Customer, World, good};
+use crate::{
+    raw::{After, exchange},
+    world::{Customer, World, good},
+};
 
 const WIDE: &str = "guard.per_minute = 100000";
 /// A complete request that must not be answered.

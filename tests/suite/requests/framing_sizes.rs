@@ -1,8 +1,10 @@
 //! Sizes of request heads on HTTP/1.1: the longest target, the largest head and the most fields that are accepted, and the
 //! responses to larger ones.
 
-use crate::raw::{After, exchange, is_codec_response};
-use crate::world::{Customer, World, good};
+use crate::{
+    raw::{After, exchange, is_codec_response},
+    world::{Customer, World, good},
+};
 
 const WIDE: &str = "guard.per_minute = 100000";
 const VALID: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use crate::backend::{Act, Received, json, respond};
-use crate::world::World;
+use crate::{
+    backend::{Act, Received, json, respond},
+    world::World,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const TYPED: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::Connection;
-use crate::requests::queries::{BAD_PERIODS, BAD_SORTS, MODELS, SAME_AS_NONE};
-use crate::world::{Customer, World, good};
+use crate::{
+    client::Connection,
+    requests::queries::{BAD_PERIODS, BAD_SORTS, MODELS, SAME_AS_NONE},
+    world::{Customer, World, good},
+};
 
 /// A customer whose limits allow every row of a table with one key.
 async fn wide(tier: &str) -> (World, Customer, Connection) {

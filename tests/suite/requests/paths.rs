@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::raw::{get, is_codec_response, show};
-use crate::world::{World, good};
+use crate::{
+    raw::{get, is_codec_response, show},
+    world::{World, good},
+};
 
 const WIDE: &str = "guard.per_minute = 100000";
 /// Paths that do not exist.

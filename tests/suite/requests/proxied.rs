@@ -1,11 +1,15 @@
 //! Behind a proxy that only forwards bytes, the client address comes from the PROXY header of a trusted proxy. Other
 //! PROXY headers are rejected.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
-use crate::client::{Connection, Response};
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    world::{World, good},
+};
 
 const SETTINGS: &str = "proxies.proxy_protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
 const ASK: &str = "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";

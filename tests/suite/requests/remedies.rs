@@ -3,8 +3,10 @@
 
 use scoregate_base::limits::{LimitSetting, OwnLimits};
 
-use crate::client::Response;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    world::{World, good},
+};
 
 const PLANS: &str = "https://example.org/plans";
 const SETTINGS: &str = "service.base_url = \"https://api.example.org\"\nsite.upgrade_url = \"https://example.org/plans\"\n\

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::backend::respond;
-use crate::client::{RequestBuilder, Response};
-use crate::raw::{exchange, is_codec_response};
-use crate::world::{World, good};
+use crate::{
+    backend::respond,
+    client::{RequestBuilder, Response},
+    raw::{exchange, is_codec_response},
+    world::{World, good},
+};
 
 const OWN: &str = "job-42_of.Tuesday";
 

@@ -3,16 +3,20 @@
 //!
 //! Spellings of requests are in `params` and `paths`, data hidden from one form in `form_isolation`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use scoregate::registry::DescriptionChange;
 use scoregate_base::routes::{ENDPOINTS, Endpoint, Route};
 
-use crate::backend::{Act, Received, json, respond};
-use crate::balances::own;
-use crate::client::{Connection, Response};
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, Received, json, respond},
+    balances::own,
+    client::{Connection, Response},
+    world::{Customer, World},
+};
 
 const PERIODS: [&str; 4] = ["latest", "24h", "7d", "1m"];
 const SORTS: [&str; 7] = [

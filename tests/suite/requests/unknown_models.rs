@@ -1,14 +1,15 @@
 //! Models that the backend has not listed: random identifiers neither reach the backend nor use memory, and requests
 //! for existing models never wait because of them.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 
-use crate::backend::json;
-use crate::client::Response;
-use crate::world::{Customer, LISTED, World, good};
+use crate::{
+    backend::json,
+    client::Response,
+    world::{Customer, LISTED, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const SECOND: Duration = Duration::from_secs(1);

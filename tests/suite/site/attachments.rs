@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::browser::Browser;
-use crate::cli::cli_accounts::Accounts;
-use crate::mail::smtp_server::{SmtpOptions, SmtpTestServer};
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, sql};
-use crate::world::World;
+use crate::{
+    cli::cli_accounts::Accounts,
+    mail::smtp_server::{SmtpOptions, SmtpTestServer},
+    program::{BUILT_IN, Keys, Program, ProgramClient, sql},
+    world::World,
+};
 
 const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 const BEARER: &str = "Bearer a-token-of-the-side-port";

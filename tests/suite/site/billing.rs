@@ -1,7 +1,9 @@
 //! Payments change tiers: repeated requests to the side port, and the receiver in `docs/billing.md`.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
 
 use data_encoding::BASE64;
 use futures_util::future::join_all;
@@ -11,8 +13,10 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::browser::Browser;
-use crate::client::{Connection, Response};
-use crate::world::World;
+use crate::{
+    client::{Connection, Response},
+    world::World,
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const SETTINGS: &str = "admin.token = \"a-token-of-the-side-port\"\n";

@@ -1,12 +1,16 @@
 //! A browser without JavaScript: cookies, forms and links. It also reads the mail that the service would send.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
-use crate::client::{Connection, Response};
-use crate::program::sql;
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    program::sql,
+    world::{World, good},
+};
 
 /// Settings with sign-up. The mail server does not exist, so all mail stays in the queue, where tests read it.
 const ON: &str = "site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\n";

@@ -1,8 +1,7 @@
 //! Floods of requests for links, from one network and from many. A trusted proxy in front lets a test send requests
 //! from many networks.
 
-use std::net::Ipv6Addr;
-use std::time::Duration;
+use std::{net::Ipv6Addr, time::Duration};
 
 use super::browser::Browser;
 use crate::world::World;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::browser::Browser;
-use crate::connections::http2::{self};
-use crate::world::World;
+use crate::{connections::http2, world::World};
 
 #[tokio::test]
 async fn only_forms_of_eight_kib_are_accepted() {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use scoregate::registry::{DescriptionChange, FieldChange};
 
 use super::browser::Browser;
-use crate::quotas::ledger_unreachable::Lock;
-use crate::world::World;
+use crate::{quotas::ledger_unreachable::Lock, world::World};
 
 impl World {
     /// Checks the counters of changes by owners.

@@ -1,9 +1,6 @@
 //! The receiver of leaked keys.
 
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use data_encoding::BASE64;
 use parking_lot::Mutex;
@@ -13,9 +10,11 @@ use scoregate_base::keys::{Digest, KeyForm};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use crate::backend::{Received, json as json_response};
-use crate::client::{Connection, Response};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Received, json as json_response},
+    client::{Connection, Response},
+    world::{Customer, World, good},
+};
 
 pub const PATH: &str = "/secret-scanning";
 const PLACE: &str = "https://github.com/octocat/Hello-World/blob/1234/foo/bar.txt";

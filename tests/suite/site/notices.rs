@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{LimitChanges, LimitSetting};
+use scoregate_base::{
+    keys::ApplicationId,
+    limits::{LimitChanges, LimitSetting},
+};
 
 use serde_json::json;
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use crate::client::Response;
-use crate::world::World;
+use crate::{client::Response, world::World};
 
 const SETTINGS: &str = "site.applications_per_account = 3
 [tiers.pro]

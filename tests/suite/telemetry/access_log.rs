@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use scoregate_base::keys::KeyForm;
 

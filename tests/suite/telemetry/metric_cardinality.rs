@@ -1,17 +1,18 @@
 //! Values from unauthenticated clients add no series and use no memory. Many requests, each with a different path,
 //! method, agent, request id, trace and key, do not change the list of series.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::{collections::BTreeSet, net::SocketAddr};
 
 use scoregate_base::keys::KeyForm;
 use scoregate_observe::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
-use crate::client::Connection;
-use crate::full_runs::is_full_size;
-use crate::load_clients::{LoadClient, prepare};
-use crate::program::{BUILT_IN, Program};
+use crate::{
+    client::Connection,
+    full_runs::is_full_size,
+    load_clients::{LoadClient, prepare},
+    program::{BUILT_IN, Program},
+};
 
 const SMALL: usize = 20_000;
 const FULL: usize = 1_000_000;

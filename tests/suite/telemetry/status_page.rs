@@ -1,15 +1,21 @@
 //! The status page: its statements about the service, the data and incidents, and its cost.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tempfile::TempDir;
 
-use crate::backend::{Act, Received, json, respond};
-use crate::client::Response;
-use crate::program::{Program, run, sql};
-use crate::world::{World, good};
+use crate::{
+    backend::{Act, Received, json, respond},
+    client::Response,
+    program::{Program, run, sql},
+    world::{World, good},
+};
 
 const ON: &str = "site.status_page = true\nfreshness.probe = true\n";
 const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";

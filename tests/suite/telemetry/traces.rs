@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use crate::backend::{Act, Received, respond};
-use crate::client::RequestBuilder;
-use crate::world::World;
+use crate::{
+    backend::{Act, Received, respond},
+    client::RequestBuilder,
+    world::World,
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";

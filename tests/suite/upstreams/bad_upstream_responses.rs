@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::backend::{Act, json, respond};
-use crate::world::{World, good};
+use crate::{
+    backend::{Act, json, respond},
+    world::{World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const DATA: &str =

@@ -5,8 +5,10 @@ use std::time::Duration;
 use scoregate::config::{read_text, resolve};
 use serde_json::json;
 
-use crate::backend::{Act, Received, json as answer, respond};
-use crate::world::World;
+use crate::{
+    backend::{Act, Received, json as answer, respond},
+    world::World,
+};
 
 const SETTINGS: &str = r#"
 [upstream]

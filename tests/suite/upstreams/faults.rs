@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::backend::{Act, json, respond};
-use crate::world::World;
+use crate::{
+    backend::{Act, json, respond},
+    world::World,
+};
 
 const ATLAS: &str = "/api/v1/models/atlas";
 const MODELS: &str = "/api/v1/models?period=24h";

@@ -6,9 +6,11 @@ use std::time::Duration;
 use scoregate::config::{UpstreamConfig, read_text, resolve};
 use scoregate_base::routes::{ENDPOINTS, Period, SortBy};
 
-use crate::backend::{Act, Received, json, respond};
-use crate::program::run;
-use crate::world::World;
+use crate::{
+    backend::{Act, Received, json, respond},
+    program::run,
+    world::World,
+};
 
 /// The shipped configuration.
 const SHIPPED: &str = include_str!("../../../deploy/backends/dashboard.toml");

@@ -6,8 +6,10 @@ use std::time::Duration;
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, json};
-use crate::program::{Keys, Program, ProgramClient};
+use crate::{
+    backend::{Act, Backend, Received, json},
+    program::{Keys, Program, ProgramClient},
+};
 
 const MEGABYTE: usize = 1 << 20;
 /// Limit of additional peak memory. The cap on a response is 8 MiB; the allocator keeps freed pages for up

@@ -3,8 +3,10 @@
 //!
 //! Bad responses are in `bad_upstream_responses` and `faults`.
 
-use crate::backend::{Act, json};
-use crate::world::World;
+use crate::{
+    backend::{Act, json},
+    world::World,
+};
 
 const INDEX: &str = "/api/v1/index";
 const ALERTS: &str = "/api/v1/alerts";

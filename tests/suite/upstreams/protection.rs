@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::backend::{Act, json, respond};
-use crate::client::Response;
-use crate::world::{Customer, LISTED, World, good};
+use crate::{
+    backend::{Act, json, respond},
+    client::Response,
+    world::{Customer, LISTED, World, good},
+};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use scoregate_base::routes::{ENDPOINTS, Param, Period};
 use serde_json::{Value, json as object};
 
-use crate::backend::{Act, Received, json, respond};
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, Received, json, respond},
+    client::Response,
+    world::{Customer, World},
+};
 
 const SHIPPED: &str = include_str!("../../../deploy/backends/dashboard.toml");
 const TYPED: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];

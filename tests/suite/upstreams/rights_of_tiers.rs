@@ -1,16 +1,17 @@
 //! Rights of tiers: the requests and fields that each tier may have, on every path on which data leaves the gateway.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use scoregate::config::{Config, read_text, resolve};
 use scoregate_base::routes::{Endpoint, Param, Period};
 use serde_json::{Value, json};
 
-use crate::backend::{Act, Received, json as answer};
-use crate::balances::wide;
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    backend::{Act, Received, json as answer},
+    balances::wide,
+    client::Response,
+    world::{Customer, World},
+};
 
 pub(super) const SETTINGS: &str = r#"
 guard.per_minute = 1000000

@@ -3,9 +3,11 @@
 use scoregate_base::routes::Period;
 
 use super::rights_of_tiers::{SETTINGS, backend};
-use crate::balances::wide;
-use crate::client::Response;
-use crate::world::{Customer, World};
+use crate::{
+    balances::wide,
+    client::Response,
+    world::{Customer, World},
+};
 
 const PRICES: &str = "/api/v1/prices?period=7d";
 const MODEL: &str = "/api/v1/models/atlas";

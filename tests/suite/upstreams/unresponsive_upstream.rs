@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 
-use crate::backend::Act;
-use crate::client::Connection;
-use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
-use crate::world::{Customer, NOON, World};
+use crate::{
+    backend::Act,
+    client::Connection,
+    snapshot_upstream::{DOCUMENTS, SnapshotUpstream},
+    world::{Customer, NOON, World},
+};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);

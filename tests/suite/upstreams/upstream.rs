@@ -1,12 +1,10 @@
 //! Requests to the backend, accepted response shapes, and timeouts.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use scoregate::config::{read_secrets, read_text, resolve};
 
-use crate::backend::respond;
-use crate::world::World;
+use crate::{backend::respond, world::World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 

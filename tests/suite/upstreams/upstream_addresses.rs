@@ -1,19 +1,25 @@
 //! A backend with several addresses: a request goes to the first one, and to the next ones while it fails. Attempts are
 //! counted at each address.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use scoregate_base::routes::{EndpointTable, Selection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, respond};
-use crate::ports::ReservedPort;
-use crate::tls_backend::{BackendAuthority, Handshake, TlsBackend};
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, Backend, Received, respond},
+    ports::ReservedPort,
+    tls_backend::{BackendAuthority, Handshake, TlsBackend},
+    world::{Customer, World, good},
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const SECOND: Duration = Duration::from_secs(1);

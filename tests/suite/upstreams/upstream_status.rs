@@ -7,8 +7,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::backend::respond;
-use crate::world::{NOON, World, good};
+use crate::{
+    backend::respond,
+    world::{NOON, World, good},
+};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";

@@ -1,16 +1,22 @@
 //! TLS to the backend: authorities, client certificates, names, versions, changed files, and what is reported if the
 //! handshake fails.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use tempfile::TempDir;
 
-use crate::backend::Backend;
-use crate::program::{Keys, Program, ProgramClient, run};
-use crate::tls_backend::{BackendAuthority, Handshake, TlsBackend};
-use crate::world::{World, good};
+use crate::{
+    backend::Backend,
+    program::{Keys, Program, ProgramClient, run},
+    tls_backend::{BackendAuthority, Handshake, TlsBackend},
+    world::{World, good},
+};
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 

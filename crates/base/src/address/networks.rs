@@ -2,8 +2,7 @@
 //!
 //! IPv4 addresses and IPv4-mapped IPv6 addresses are equal.
 
-use std::net::IpAddr;
-use std::str::FromStr;
+use std::{net::IpAddr, str::FromStr};
 
 use ipnet::{IpNet, Ipv4Net};
 

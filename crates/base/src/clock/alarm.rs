@@ -1,8 +1,10 @@
 //! A timer whose deadline can be moved, for deadlines that change often. For a simple wait, use [`Clock::sleep`].
 
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
 
 use tokio::task::coop::unconstrained;
 

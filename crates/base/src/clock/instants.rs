@@ -1,14 +1,13 @@
 //! Times and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. The code is pure.
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
+use std::{fmt, str::FromStr, time::Duration};
 
-use jiff::SignedDuration;
-use jiff::civil::{Date, date};
-use jiff::fmt::temporal::DateTimePrinter;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use jiff::{
+    SignedDuration,
+    civil::{Date, date},
+    fmt::temporal::DateTimePrinter,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;

@@ -7,15 +7,21 @@
 //! [`Timeline`] makes the decision and is pure. [`SharedTimeline`] shares it among the clones of a clock. The
 //! consequences for quotas are in `limits`.
 
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
-use super::instants::{Boot, ClockReading, NANOS};
-use super::{Now, Wall};
+use super::{
+    Now, Wall,
+    instants::{Boot, ClockReading, NANOS},
+};
 
 /// Minimum size of a step. A smaller change is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;

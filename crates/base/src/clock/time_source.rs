@@ -1,18 +1,20 @@
 //! The clocks of the machine behind one interface, and the manual clock for tests.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
-use super::instants::{Boot, ClockReading, NANOS, START};
-use super::instants::{Mono, Now, Wall};
-use super::steps::ClockEvent;
-use super::steps::SharedTimeline;
+use super::{
+    instants::{Boot, ClockReading, Mono, NANOS, Now, START, Wall},
+    steps::{ClockEvent, SharedTimeline},
+};
 
 /// The time of one of the machine's clocks, in nanoseconds. A plain number is cheap, and each request reads several
 /// clocks.

@@ -1,8 +1,10 @@
 //! The requests of an application on a day, merged from the hours of all gateways.
 
-use super::bit_set::BitSet;
-use super::codec::{BadEvidence, Reader, Writer};
-use super::hour::{HourCounts, HourEvidence};
+use super::{
+    bit_set::BitSet,
+    codec::{BadEvidence, Reader, Writer},
+    hour::{HourCounts, HourEvidence},
+};
 
 /// Number of days for which evidence is kept.
 pub const EVIDENCE_DAYS_KEPT: u32 = 40;

@@ -1,8 +1,10 @@
 //! The requests of an application at one gateway in an hour.
 
-use super::bit_set::BitSet;
-use super::codec::{BadEvidence, Reader, Writer};
-use super::mark::DocumentMark;
+use super::{
+    bit_set::BitSet,
+    codec::{BadEvidence, Reader, Writer},
+    mark::DocumentMark,
+};
 use crate::clock::Wall;
 
 const MILLIS_A_MINUTE: u64 = 60_000;

@@ -1,10 +1,8 @@
 //! Ids of applications and of their owners: a prefix and eleven base62 characters, stored as a number.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::form::BASE62;
 

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use crate::clock::{Day, Mono, Now};
 
-use super::bucket::TokenBucket;
-use super::lease::DayBalance;
-use super::rule::{LimitStatus, Limits};
-use super::table::LimitRule;
+use super::{
+    bucket::TokenBucket,
+    lease::DayBalance,
+    rule::{LimitStatus, Limits},
+    table::LimitRule,
+};
 
 /// All balances of one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! Searches random schedules for one that reveals a known bug.
 
-use proptest::strategy::{Strategy, ValueTree as _};
-use proptest::test_runner::TestRunner;
+use proptest::{
+    strategy::{Strategy, ValueTree as _},
+    test_runner::TestRunner,
+};
 
 /// Whether one of this many schedules breaks a rule. The schedules are the same in each run.
 pub(super) fn is_found<S: Strategy>(

@@ -11,10 +11,12 @@ use proptest::prelude::*;
 
 use crate::clock::Day;
 
-use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
-use super::found_bugs::is_found;
-use super::grace_share::{GraceClaim, GraceHolder, GraceShare};
-use super::lease::DayBalance;
+use super::{
+    day_ledger::{DayTotals, NodeReport, NodeTotals},
+    found_bugs::is_found,
+    grace_share::{GraceClaim, GraceHolder, GraceShare},
+    lease::DayBalance,
+};
 
 const CASES: u32 = 10_000;
 const DIRECTORIES: usize = 3;

@@ -15,9 +15,13 @@
 #[path = "tests_of_lease.rs"]
 mod tests;
 
-use crate::clock::Day;
-use crate::limits::day_ledger::{DayTotals, NodeReport, NodeTotals};
-use crate::limits::grace_share::grace_block;
+use crate::{
+    clock::Day,
+    limits::{
+        day_ledger::{DayTotals, NodeReport, NodeTotals},
+        grace_share::grace_block,
+    },
+};
 
 /// Number of units that are leased before a day begins, unless the largest lease is smaller.
 // The first requests of the day do not have to wait, and a crash loses few units.

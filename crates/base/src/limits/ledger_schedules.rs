@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::day_ledger::{NodeReport, NodeTotals, WindowTotals};
-use super::found_bugs::{is_found, pick};
-use super::ledger_model::{LedgerRows, LedgerRules, MONTH};
+use super::{
+    day_ledger::{NodeReport, NodeTotals, WindowTotals},
+    found_bugs::{is_found, pick},
+    ledger_model::{LedgerRows, LedgerRules, MONTH},
+};
 
 const CASES: u32 = 20_000;
 const NODES: usize = 3;

@@ -19,15 +19,18 @@ mod schedules;
 #[path = "tests_of_minute_lease.rs"]
 mod tests;
 
-use std::num::NonZeroU32;
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
-use crate::clock::{Mono, Now};
-use crate::limits::bucket::{BucketLevel, TOKEN, TokenBucket};
-use crate::limits::decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
-use crate::limits::minute_pool::{LIFETIME, MinuteGrant, MinuteReport};
-use crate::limits::rule::{LimitStatus, Limits};
-use crate::limits::table::LimitRule;
+use crate::{
+    clock::{Mono, Now},
+    limits::{
+        bucket::{BucketLevel, TOKEN, TokenBucket},
+        decide::{AccountBalance, AdmissionVerdict, LeaseAvailability},
+        minute_pool::{LIFETIME, MinuteGrant, MinuteReport},
+        rule::{LimitStatus, Limits},
+        table::LimitRule,
+    },
+};
 
 /// The first chunk is one in this many tokens of the limit.
 const FIRST_CHUNK: u32 = 20;

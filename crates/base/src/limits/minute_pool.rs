@@ -14,8 +14,7 @@
 //!
 //! `minute_lease` has the rules of the gateway.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 

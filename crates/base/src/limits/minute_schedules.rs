@@ -4,12 +4,9 @@
 //! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
 //! with known bugs, and must find each bug.
 
-use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
+use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
-use crate::limits::minute_lease::*;
-use crate::limits::minute_pool::MinutePool;
+use crate::limits::{minute_lease::*, minute_pool::MinutePool};
 
 const GATEWAYS: NonZeroU32 = NonZeroU32::new(3).unwrap();
 

@@ -4,10 +4,12 @@
 //! The table of buckets has a fixed size and a keyed hash. Clients can neither make it grow nor choose the clients with
 //! which they share a bucket.
 
-use std::hash::BuildHasher as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    hash::BuildHasher as _,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::Duration,
+};
 
 use crate::clock::{Mono, Now};
 

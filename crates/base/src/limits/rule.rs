@@ -1,15 +1,16 @@
 //! The limits of an application, individual limits that override the limits of the tier, and the status of a balance
 //! under a limit. Individual limits are stored by name, so a new limit needs no column.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::{Day, Now, Wall};
 
-use super::table::{LimitRule, LimitSetting, Period, Scope};
-use super::window::{CalendarLimits, CalendarQuota, Window};
+use super::{
+    table::{LimitRule, LimitSetting, Period, Scope},
+    window::{CalendarLimits, CalendarQuota, Window},
+};
 
 /// The limits of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

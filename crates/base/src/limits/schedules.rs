@@ -3,8 +3,10 @@
 //!
 //! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use proptest::prelude::*;
 

@@ -9,8 +9,10 @@
 
 use crate::clock::Day;
 
-use super::day_ledger::{NodeReport, NodeTotals};
-use super::lease::DayBalance;
+use super::{
+    day_ledger::{NodeReport, NodeTotals},
+    lease::DayBalance,
+};
 
 /// The totals of a process for a day, as the ledger confirmed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

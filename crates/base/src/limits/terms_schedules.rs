@@ -8,9 +8,11 @@ use proptest::prelude::*;
 
 use crate::clock::Day;
 
-use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
-use super::found_bugs::is_found;
-use super::lease::DayBalance;
+use super::{
+    day_ledger::{DayTotals, NodeReport, NodeTotals},
+    found_bugs::is_found,
+    lease::DayBalance,
+};
 
 const CASES: u32 = 10_000;
 const NODES: usize = 3;

@@ -1,9 +1,9 @@
 //! A gateway's tokens and calls to a pool, and its verdicts on requests.
 
-use crate::clock::{Day, Wall};
-use crate::limits::minute_lease::*;
-use crate::limits::minute_pool::MinutePool;
-use crate::limits::window::CalendarLimits;
+use crate::{
+    clock::{Day, Wall},
+    limits::{minute_lease::*, minute_pool::MinutePool, window::CalendarLimits},
+};
 
 const FREE: Limits = Limits {
     minute: 1,

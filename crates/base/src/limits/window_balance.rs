@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use crate::clock::Now;
 
-use super::day_ledger::NodeTotals;
-use super::lease::DayBalance;
-use super::rule::LimitStatus;
-use super::window::{CalendarQuota, Window, WindowUnits};
+use super::{
+    day_ledger::NodeTotals,
+    lease::DayBalance,
+    rule::LimitStatus,
+    window::{CalendarQuota, Window, WindowUnits},
+};
 
 /// The balance of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::keys::Digest;
-use crate::routes::{Endpoint, shapes::ItemField};
+use crate::{
+    keys::Digest,
+    routes::{Endpoint, shapes::ItemField},
+};
 
 /// Maximum number of sets.
 pub const MOST_FIELD_SETS: usize = 4;

@@ -3,9 +3,11 @@
 //! The API description lists a response for each code, and the docs page names the codes. Tests compare real responses
 //! with this list.
 
-use super::codes::{CODES, CodeRow, ErrorCode};
-use super::params::Param;
-use super::table::Endpoint;
+use super::{
+    codes::{CODES, CodeRow, ErrorCode},
+    params::Param,
+    table::Endpoint,
+};
 
 impl Endpoint {
     /// The codes that a GET or HEAD of this endpoint can return, by status.

@@ -5,9 +5,10 @@
 
 use crate::limits::LimitRule;
 
-use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
-use super::field::ItemField;
-use super::field::{field, nullable};
+use super::field::{
+    FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words},
+    ItemField, field, nullable,
+};
 
 /// The fields of every successful response, in order. All fields are always present.
 pub const ENVELOPE: &[ItemField] = &[

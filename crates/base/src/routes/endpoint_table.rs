@@ -1,8 +1,10 @@
 //! All endpoints of a gateway: the 13 endpoints of the specification, followed by the endpoints defined in the settings. Also
 //! finds an endpoint by path.
 
-use super::params::decode_segment;
-use super::table::{API_BASE, ENDPOINTS, Endpoint};
+use super::{
+    params::decode_segment,
+    table::{API_BASE, ENDPOINTS, Endpoint},
+};
 
 /// All endpoints, ordered by `Route::index`.
 #[derive(Clone, Debug)]

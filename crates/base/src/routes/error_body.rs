@@ -2,8 +2,7 @@
 //! adds limits and the request id. The JSON is written without a serializer, which would inspect every character of
 //! texts that need no escaping. A refusal must not cost more than the refused request.
 
-use super::codes::CodeRow;
-use super::{API_VERSION, AllowedValues, Param};
+use super::{API_VERSION, AllowedValues, Param, codes::CodeRow};
 
 /// The common part of an error.
 #[derive(Debug)]

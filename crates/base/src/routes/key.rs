@@ -2,17 +2,17 @@
 //! endpoint, model, resolved period, sort key and limit. The form of a document depends on the tier and is chosen when
 //! it is served.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smallvec::SmallVec;
 
-use super::endpoint_table::EndpointTable;
-use super::own_param::OwnWords;
-use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
-use super::table::Route;
+use super::{
+    endpoint_table::EndpointTable,
+    own_param::OwnWords,
+    params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment},
+    table::Route,
+};
 
 /// A valid model id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ids need no allocation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

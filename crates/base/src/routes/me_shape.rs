@@ -2,8 +2,10 @@
 
 use crate::limits::LimitRule;
 
-use super::field::FieldShape::{Instant, Integer, Object, Objects, Text, Texts, Words};
-use super::field::{ItemField, field, maybe, nullable};
+use super::field::{
+    FieldShape::{Instant, Integer, Object, Objects, Text, Texts, Words},
+    ItemField, field, maybe, nullable,
+};
 
 const APPLICATION: &[ItemField] = &[
     field("id", Text, "Identifier of the application."),

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 
 use crate::words;
 
-use super::allowed::AllowedValues;
-use super::codes::ErrorCode;
-use super::own_param::{OwnParam, OwnWords};
+use super::{
+    allowed::AllowedValues,
+    codes::ErrorCode,
+    own_param::{OwnParam, OwnWords},
+};
 
 /// A query or path parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,12 +1,13 @@
 //! Documented properties of a mapped data source: ignored parameters, and the listed fields of endpoints whose items
 //! have the shape of the data source. Values are converted to the documented types.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use super::field::{FieldShape, ItemField};
-use super::params::Param;
-use super::table::Route;
+use super::{
+    field::{FieldShape, ItemField},
+    params::Param,
+    table::Route,
+};
 
 /// Documented properties of a data source. They depend only on the configuration, so they are the same on every
 /// gateway.

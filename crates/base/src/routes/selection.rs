@@ -3,10 +3,12 @@
 //! A selection is written like a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
 //! `/api/v1/models/:id` selects the details of every model.
 
-use super::endpoint_table::EndpointTable;
-use super::key::{DocumentKey, ModelId};
-use super::params::{BadParam, Query, decode_query};
-use super::table::Route;
+use super::{
+    endpoint_table::EndpointTable,
+    key::{DocumentKey, ModelId},
+    params::{BadParam, Query, decode_query},
+    table::Route,
+};
 
 /// Selected documents.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! A foreign backend may omit fields or send additional ones. Items are passed through unchanged and are not validated
 //! at run time.
 
-use super::field::FieldShape::{
-    Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words,
+use super::field::{
+    FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words},
+    field, maybe, paid, requested,
 };
-use super::field::{field, maybe, paid, requested};
 
 pub use super::field::{FieldShape, ItemField, Presence};
 pub use super::me_shape::ME;

@@ -4,13 +4,17 @@
 //! documentation. The syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` also has
 //! the rows of the settings, and finds a row by path.
 
-use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
-use super::params::Param;
-use super::shapes::{self, ItemField};
+use super::{
+    params::Param,
+    shapes::{self, ItemField},
+};
 
 /// Prefix of all data paths.
 pub const API_BASE: &str = "/api/v1";

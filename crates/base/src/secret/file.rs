@@ -1,9 +1,11 @@
 //! Reads a file that contains only a secret, on one line. A file that others can access is refused.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::OFlags;
 use zeroize::Zeroizing;

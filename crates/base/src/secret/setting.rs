@@ -1,8 +1,7 @@
 //! Secrets in the settings. A secret in a file is read again while the program runs, so that it can be rotated without
 //! a restart. A rejected file never replaces the value in use.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use parking_lot::Mutex;
 

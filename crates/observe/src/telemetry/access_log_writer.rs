@@ -3,9 +3,7 @@
 //! A line is formatted and written by the writer's thread, so no request waits for a disk or a reader.
 //! `gateway::access_log` decides which requests are logged.
 
-use std::io::Write;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::{io::Write, sync::OnceLock, time::Duration};
 
 use metrics::Counter;
 use serde_json::Value;

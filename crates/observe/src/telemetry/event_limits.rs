@@ -3,15 +3,11 @@
 //!
 //! `debug` and `trace` events are not limited.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tracing::callsite::Identifier;
-use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::Context;
+use tracing::{Event, Level, Metadata, Subscriber, callsite::Identifier};
+use tracing_subscriber::{Layer, layer::Context};
 
 /// Maximum number of events of a call site that are logged between two reports.
 const BURST: u64 = 10;

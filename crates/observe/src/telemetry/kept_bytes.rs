@@ -1,7 +1,9 @@
 //! A writer that keeps bytes in memory, for tests.
 
-use std::io::{self, Write};
-use std::sync::Arc;
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 

@@ -2,10 +2,14 @@
 //!
 //! The queue is bounded. When it is full, or when a write fails, lines are dropped and counted.
 
-use std::io::Write;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::{
+    io::Write,
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    time::Duration,
+};
 
 use metrics::Counter;
 use parking_lot::Mutex;

@@ -5,21 +5,24 @@
 //! lines, including those of panics, are formatted by the caller and written by a separate thread, so no caller waits
 //! for standard error.
 
-use std::io::Write;
-use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::{io::Write, panic::PanicHookInfo, sync::OnceLock, time::Duration};
 
 use parking_lot::Mutex;
 use tracing::{Level, Metadata};
-use tracing_subscriber::filter::{Targets, filter_fn};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Registry, fmt, reload};
+use tracing_subscriber::{
+    Registry,
+    filter::{Targets, filter_fn},
+    fmt,
+    layer::SubscriberExt as _,
+    reload,
+    util::SubscriberInitExt as _,
+};
 
-use super::event_limits::{EventLimits, REPORTS};
-use super::line_writer::LineWriter;
-use super::metrics::{self, Counter, MetricFamily, metric_label};
+use super::{
+    event_limits::{EventLimits, REPORTS},
+    line_writer::LineWriter,
+    metrics::{self, Counter, MetricFamily, metric_label},
+};
 
 /// Maximum number of queued events. Events are limited per call site, so this is far more than a burst. It is small
 /// enough that a stalled reader soon becomes visible in the count of lost lines.

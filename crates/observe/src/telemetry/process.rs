@@ -5,8 +5,10 @@
 use std::fs;
 
 use metrics::Gauge;
-use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    process::{Resource, getrlimit},
+    time::{ClockId, clock_gettime},
+};
 
 use super::memory_limit::memory_limit;
 

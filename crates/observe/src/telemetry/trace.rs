@@ -3,8 +3,7 @@
 //! The header consists of hexadecimal digits of fixed length, so no other text from a client is passed on. `tracestate`
 //! is ignored, because it is free text. Spans are recorded in `traces`.
 
-use std::fmt;
-use std::num::NonZeroU64;
+use std::{fmt, num::NonZeroU64};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use http::{
+    HeaderMap, HeaderValue, Request, StatusCode, Uri,
+    header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
+};
 use http_body_util::{BodyExt as _, Collected, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
 
 use scoregate_base::clock::Clock;
 

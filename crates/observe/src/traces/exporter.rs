@@ -3,8 +3,7 @@
 //! The exporter is the only reader of the queue and holds one batch at a time. While it waits for the collector, the
 //! queue fills and further spans are dropped.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -13,10 +12,12 @@ use tokio_util::sync::CancellationToken;
 use crate::telemetry::metrics::MetricsRegistry;
 use scoregate_base::clock::Clock;
 
-use super::collector::{Collector, ExportFailure};
-use super::otlp::{ExportReply, TraceResource, export_request};
-use super::span::{FinishedSpan, SpanOutcome};
-use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
+use super::{
+    collector::{Collector, ExportFailure},
+    otlp::{ExportReply, TraceResource, export_request},
+    span::{FinishedSpan, SpanOutcome},
+    tracer::{SpanCounts, TraceConfig, Tracer, span_counts},
+};
 
 /// Maximum number of spans in a request.
 const BATCH: usize = 512;

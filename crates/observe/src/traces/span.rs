@@ -1,10 +1,11 @@
 //! A finished span, its attributes, and its outcome in the export.
 
-use std::borrow::Cow;
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use crate::telemetry::metrics::metric_label;
-use crate::telemetry::trace::{SpanId, TraceContext};
+use crate::telemetry::{
+    metrics::metric_label,
+    trace::{SpanId, TraceContext},
+};
 use scoregate_base::clock::Wall;
 
 /// The kind of a span.

@@ -1,18 +1,20 @@
 //! Samples requests, and puts their finished spans into the queue of the exporter.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use tokio::sync::mpsc;
 
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
-use crate::telemetry::trace::{SpanId, TraceContext};
+use crate::telemetry::{
+    metrics::{Counter, MetricFamily, MetricsRegistry},
+    trace::{SpanId, TraceContext},
+};
 use scoregate_base::clock::{Clock, Mono, Now};
 
-use super::collector::CollectorEndpoint;
-use super::sampler::TraceSampler;
-use super::span::{FinishedSpan, SpanAttribute, SpanOutcome, TracedSpanKind};
+use super::{
+    collector::CollectorEndpoint,
+    sampler::TraceSampler,
+    span::{FinishedSpan, SpanAttribute, SpanOutcome, TracedSpanKind},
+};
 
 /// Maximum number of spans that wait for the exporter. At about a kilobyte per span, the queue stays below 4 MiB.
 const QUEUE: usize = 4_096;

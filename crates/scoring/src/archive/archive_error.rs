@@ -1,7 +1,6 @@
 //! The reasons why an archive cannot be used.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use rusqlite::types::FromSqlError;
 

@@ -4,9 +4,10 @@ use rusqlite::{Connection, params};
 
 use scoregate_base::clock::Wall;
 
-use super::import::record_import;
-use super::opened::begin;
-use super::{Archive, ArchiveError, Trouble, incident_records, query, rows};
+use super::{
+    Archive, ArchiveError, Trouble, import::record_import, incident_records, opened::begin, query,
+    rows,
+};
 use crate::run::ChangeAuthor;
 
 impl Archive {

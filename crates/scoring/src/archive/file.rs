@@ -1,7 +1,6 @@
 //! The file of the archive: created, checked and opened.
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 

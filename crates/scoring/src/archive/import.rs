@@ -5,8 +5,10 @@ use rusqlite::Connection;
 
 use scoregate_base::clock::Wall;
 
-use super::rows::RunInsertion;
-use super::{Archive, ArchiveError, Trouble, file, reading, rows};
+use super::{
+    Archive, ArchiveError, Trouble, file, reading,
+    rows::{self, RunInsertion},
+};
 use crate::run::{IdentifiedRun, SuiteTable};
 
 /// An import. It locks out other writers, and changes nothing unless it is committed.

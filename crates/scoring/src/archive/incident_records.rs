@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Params, Row, params};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
+use scoregate_base::{clock::Wall, routes::ModelId};
 
-use super::opened::begin;
-use super::{Archive, ArchiveError, Trouble, file, query, rows};
-use crate::hour::Hour;
-use crate::incident_scan::incident::{
-    Incident, IncidentHistory, IncidentRecord, KnownIncident, RevisedIncident, ScanPosition,
+use super::{Archive, ArchiveError, Trouble, file, opened::begin, query, rows};
+use crate::{
+    hour::Hour,
+    incident_scan::incident::{
+        Incident, IncidentHistory, IncidentRecord, KnownIncident, RevisedIncident, ScanPosition,
+    },
+    run::{ChangeAuthor, RunId},
 };
-use crate::run::{ChangeAuthor, RunId};
 
 /// The result of scanning one model, to be recorded.
 #[derive(Clone, Debug)]

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::archive_error::{ArchiveError, Trouble};
-use super::file;
+use super::{
+    archive_error::{ArchiveError, Trouble},
+    file,
+};
 
 /// Benchmark runs on disk.
 #[derive(Debug)]

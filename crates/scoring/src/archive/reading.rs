@@ -7,10 +7,12 @@ use rusqlite::{Connection, params};
 use scoregate_base::clock::Wall;
 
 use super::{Archive, ArchiveError, Trouble, incident_records, query, rows};
-use crate::hour::HourRange;
-use crate::incident_scan::incident::IncidentHistory;
-use crate::run::{IdentifiedRun, SuiteTable};
-use crate::series::ScoreSeries;
+use crate::{
+    hour::HourRange,
+    incident_scan::incident::IncidentHistory,
+    run::{IdentifiedRun, SuiteTable},
+    series::ScoreSeries,
+};
 
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, ToSql};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
+use scoregate_base::{clock::Wall, routes::ModelId};
 
 use super::Trouble;
-use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
-use crate::suite::Suite;
+use crate::{
+    run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial},
+    suite::Suite,
+};
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 

@@ -3,23 +3,24 @@
 //!
 //! The test suite tests killed processes.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
+use scoregate_base::{
+    clock::{Clock, Wall},
+    routes::{DocumentKey, Period, Route, SortBy},
+};
 
 use super::*;
-use crate::hour::Hour;
-use crate::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Trial,
+use crate::{
+    Change, RunSource, Scoring,
+    hour::Hour,
+    run::{ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Trial},
+    simulate,
+    suite::Suite,
 };
-use crate::simulate;
-use crate::suite::Suite;
-use crate::{Change, RunSource, Scoring};
 
 pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()

@@ -1,18 +1,19 @@
 //! The newest run determines the name and the prices of its model. If several runs have the newest time, the run with
 //! the largest id does.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Route};
 
 use super::tests::{in_, now, record};
-use crate::hour::Hour;
-use crate::run::{IdentifiedRun, Run, RunOutcome, TestedModel, Trial};
-use crate::suite::Suite;
-use crate::{RunSource, Scoring};
+use crate::{
+    RunSource, Scoring,
+    hour::Hour,
+    run::{IdentifiedRun, Run, RunOutcome, TestedModel, Trial},
+    suite::Suite,
+};
 
 /// A run `minutes` minutes before the hour. The model's name is the id, and its price is the number of minutes.
 fn run(id: &str, suite: Suite, minutes: u32) -> IdentifiedRun {

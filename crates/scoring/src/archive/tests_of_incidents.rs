@@ -1,22 +1,27 @@
 //! Incidents in an archive: recorded once, by the first snapshot that finds them, and never changed by later runs.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
-
-use super::tests::{in_, now, record};
-use super::{Archive, incident_records, query};
-use crate::incident_scan::incident::{IncidentRecord, ScanPosition};
-use crate::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, TestedModel, Trial,
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, Limit, ModelId, Period, Route},
 };
-use crate::suite::Suite;
-use crate::{RunSource, Scoring};
+
+use super::{
+    Archive, incident_records, query,
+    tests::{in_, now, record},
+};
+use crate::{
+    RunSource, Scoring,
+    incident_scan::incident::{IncidentRecord, ScanPosition},
+    run::{
+        ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, TestedModel, Trial,
+    },
+    suite::Suite,
+};
 
 const HOUR: Duration = Duration::from_hours(1);
 

@@ -6,12 +6,14 @@
 use serde::Serialize;
 
 use super::page_hinkley::PageHinkley;
-use crate::hour::Hour;
-use crate::levels::{LevelChange, ScoreLevels, ShiftDirection};
-use crate::method;
-use crate::period_scores::ScoreRound;
-use crate::round_length::RoundLength;
-use crate::statistics::chance_of_change;
+use crate::{
+    hour::Hour,
+    levels::{LevelChange, ScoreLevels, ShiftDirection},
+    method,
+    period_scores::ScoreRound,
+    round_length::RoundLength,
+    statistics::chance_of_change,
+};
 
 /// The result of the test for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,10 +3,12 @@
 //! `incidents` has past events.
 
 use super::Item;
-use crate::figures::{Severity, points};
-use crate::losses::{self, SureLoss};
-use crate::method;
-use crate::snapshot::Snapshot;
+use crate::{
+    figures::{Severity, points},
+    losses::{self, SureLoss},
+    method,
+    snapshot::Snapshot,
+};
 
 /// The losses that justify an alert, ordered from the largest.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {

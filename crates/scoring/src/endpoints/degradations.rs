@@ -3,13 +3,15 @@
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::figures::{Trend, points};
-use crate::hour::of_period;
-use crate::levels::ShiftDirection;
-use crate::losses::{self, SureLoss};
-use crate::method;
-use crate::model_state::ModelState;
-use crate::snapshot::Snapshot;
+use crate::{
+    figures::{Trend, points},
+    hour::of_period,
+    levels::ShiftDirection,
+    losses::{self, SureLoss},
+    method,
+    model_state::ModelState,
+    snapshot::Snapshot,
+};
 
 /// The degradations of a period, ordered from the largest.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

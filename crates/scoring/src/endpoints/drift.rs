@@ -5,14 +5,10 @@ use serde::Serialize;
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::drift::DriftState;
-use crate::figures::points;
-use crate::hour::Hour;
-use crate::incident_scan::incident::IncidentKind;
-use crate::losses::SureLoss;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::suite::Axis;
+use crate::{
+    drift::DriftState, figures::points, hour::Hour, incident_scan::incident::IncidentKind,
+    losses::SureLoss, method, model_state::ModelState, suite::Axis,
+};
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,9 +3,11 @@
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::figures::Score;
-use crate::hour::of_period;
-use crate::model_state::{ModelState, ScorePoint};
+use crate::{
+    figures::Score,
+    hour::of_period,
+    model_state::{ModelState, ScorePoint},
+};
 
 /// The points of a period, oldest first. A range without a score becomes a point without a score, so that gaps are
 /// visible.

@@ -5,11 +5,13 @@ use std::cmp::Reverse;
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::figures::points;
-use crate::hour::hours_of;
-use crate::incident_scan::incident::{Incident as Found, IncidentKind};
-use crate::model_state::ModelState;
-use crate::snapshot::Snapshot;
+use crate::{
+    figures::points,
+    hour::hours_of,
+    incident_scan::incident::{Incident as Found, IncidentKind},
+    model_state::ModelState,
+    snapshot::Snapshot,
+};
 
 /// All incidents that overlap the period, newest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

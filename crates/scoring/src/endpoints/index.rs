@@ -5,16 +5,18 @@
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::figures::{Score, Trend, points};
-use crate::hour::Hour;
-use crate::measure::Measure;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::noise::score_residuals::ScoreResiduals;
-use crate::round_length::RoundLength;
-use crate::score_noise::{EdgeReach, UncertainScore};
-use crate::snapshot::Snapshot;
-use crate::statistics::{Estimate, SampleSums, Spread, chance_of_change};
+use crate::{
+    figures::{Score, Trend, points},
+    hour::Hour,
+    measure::Measure,
+    method,
+    model_state::ModelState,
+    noise::score_residuals::ScoreResiduals,
+    round_length::RoundLength,
+    score_noise::{EdgeReach, UncertainScore},
+    snapshot::Snapshot,
+    statistics::{Estimate, SampleSums, Spread, chance_of_change},
+};
 
 /// The index and the best model.
 pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {

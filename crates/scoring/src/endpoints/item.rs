@@ -4,8 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use crate::figures::Score;
-use crate::model_state::ModelState;
+use crate::{figures::Score, model_state::ModelState};
 
 /// An item. Fields are written in the order in which they are added.
 #[derive(Debug, Default)]

@@ -6,14 +6,16 @@
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::count::RunCounts;
-use crate::figures::{Score, Status, outwards, points, share};
-use crate::measure::Measure;
-use crate::model_state::{ModelState, PeriodSummary};
-use crate::ranks::differences::ComparedScore;
-use crate::run::SuiteEntry;
-use crate::student::TailQuantiles;
-use crate::suite::Axis;
+use crate::{
+    count::RunCounts,
+    figures::{Score, Status, outwards, points, share},
+    measure::Measure,
+    model_state::{ModelState, PeriodSummary},
+    ranks::differences::ComparedScore,
+    run::SuiteEntry,
+    student::TailQuantiles,
+    suite::Axis,
+};
 
 /// The detail of a model. `ranked` is the ranking over 24 hours.
 pub(super) fn item(

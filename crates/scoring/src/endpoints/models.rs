@@ -5,12 +5,14 @@ use std::cmp::Ordering;
 use scoregate_base::routes::{Period, SortBy};
 
 use super::Item;
-use crate::figures::Status;
-use crate::hour::of_period;
-use crate::measure::Measure;
-use crate::model_state::{ModelState, PeriodSummary, RankBounds};
-use crate::ranks::differences::{ComparedScore, UsualNoise};
-use crate::snapshot::Snapshot;
+use crate::{
+    figures::Status,
+    hour::of_period,
+    measure::Measure,
+    model_state::{ModelState, PeriodSummary, RankBounds},
+    ranks::differences::{ComparedScore, UsualNoise},
+    snapshot::Snapshot,
+};
 
 /// All models, ranked. Models without a score are last. Ties are ordered by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {

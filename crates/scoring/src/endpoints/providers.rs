@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use scoregate_base::routes::Period;
 
 use super::Item;
-use crate::count::Attempts;
-use crate::figures::{points, share};
-use crate::method;
-use crate::model_state::ModelState;
-use crate::snapshot::Snapshot;
-use crate::statistics::{SampleSums, median};
+use crate::{
+    count::Attempts,
+    figures::{points, share},
+    method,
+    model_state::ModelState,
+    snapshot::Snapshot,
+    statistics::{SampleSums, median},
+};
 
 /// All providers, ordered by name.
 pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {

@@ -1,16 +1,16 @@
 //! `/analytics/recommendations`: which model to use now, by type of task.
 
-use scoregate_base::routes::Period;
-use scoregate_base::words;
+use scoregate_base::{routes::Period, words};
 
-use super::Item;
-use super::models::ranked;
-use crate::figures::{Score, points};
-use crate::measure::Measure;
-use crate::method;
-use crate::model_state::{ModelState, PeriodSummary};
-use crate::ranks::differences::is_above;
-use crate::snapshot::Snapshot;
+use super::{Item, models::ranked};
+use crate::{
+    figures::{Score, points},
+    measure::Measure,
+    method,
+    model_state::{ModelState, PeriodSummary},
+    ranks::differences::is_above,
+    snapshot::Snapshot,
+};
 
 words! {
     enum Task: word {

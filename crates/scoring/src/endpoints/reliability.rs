@@ -3,15 +3,19 @@
 
 use scoregate_base::routes::Period;
 
-use super::Item;
-use super::models::better;
-use super::providers::{by_provider, runs};
-use crate::figures::{points, share};
-use crate::hour::hours_of;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::snapshot::Snapshot;
-use crate::statistics::SampleSums;
+use super::{
+    Item,
+    models::better,
+    providers::{by_provider, runs},
+};
+use crate::{
+    figures::{points, share},
+    hour::hours_of,
+    method,
+    model_state::ModelState,
+    snapshot::Snapshot,
+    statistics::SampleSums,
+};
 
 /// All providers, most reliable first. Providers without runs are last. Ties are ordered by name.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

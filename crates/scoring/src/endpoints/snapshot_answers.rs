@@ -6,21 +6,25 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ModelId, Period, Route, SortBy},
+};
 
 use super::{
     Item, alerts, degradations, drift, history, incidents, index, model, models, providers,
     recommendations, reliability, transparency,
 };
-use crate::answer::Answer;
-use crate::hour::{Hour, of_period};
-use crate::losses::SureLoss;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::ranks::parallel;
-use crate::snapshot::Snapshot;
-use crate::student::TailQuantiles;
+use crate::{
+    answer::Answer,
+    hour::{Hour, of_period},
+    losses::SureLoss,
+    method,
+    model_state::ModelState,
+    ranks::parallel,
+    snapshot::Snapshot,
+    student::TailQuantiles,
+};
 
 /// Minimum number of models per thread that makes it worth starting a thread and filling its quantile table.
 const MODELS_OF_A_THREAD: usize = 64;

@@ -5,13 +5,10 @@ use serde::Serialize;
 use scoregate_base::routes::{Period, SortBy};
 
 use super::Item;
-use crate::count::RunCounts;
-use crate::figures::points;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::run::SuiteEntry;
-use crate::snapshot::Snapshot;
-use crate::suite::Axis;
+use crate::{
+    count::RunCounts, figures::points, method, model_state::ModelState, run::SuiteEntry,
+    snapshot::Snapshot, suite::Axis,
+};
 
 /// All models, ordered by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

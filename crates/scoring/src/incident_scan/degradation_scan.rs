@@ -5,13 +5,10 @@
 //! afterwards. A scan continues with degradations that are still open.
 
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
-use crate::figures::Severity;
-use crate::hour::Hour;
-use crate::levels::ScoreLevels;
-use crate::method;
-use crate::period_scores::ScoreRound;
-use crate::round_length::RoundLength;
-use crate::statistics::SampleSums;
+use crate::{
+    figures::Severity, hour::Hour, levels::ScoreLevels, method, period_scores::ScoreRound,
+    round_length::RoundLength, statistics::SampleSums,
+};
 
 /// A scan of one model, round by round.
 pub(crate) struct DegradationScan<'l> {

@@ -5,14 +5,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
-use scoregate_base::words;
+use scoregate_base::{clock::Wall, routes::ModelId, words};
 
-use crate::figures::{Severity, points};
-use crate::hour::{Hour, HourRange};
-use crate::method::METHOD_VERSION;
-use crate::run::{ChangeAuthor, RunId};
+use crate::{
+    figures::{Severity, points},
+    hour::{Hour, HourRange},
+    method::METHOD_VERSION,
+    run::{ChangeAuthor, RunId},
+};
 
 words! {
     pub(in crate) enum IncidentKind: word {

@@ -2,13 +2,17 @@
 //!
 //! Recorded incidents are not changed. Alerts are separate: they test the last day.
 
-use super::degradation_scan::DegradationScan;
-use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
-use super::outage_scan::OutageScan;
-use crate::hour::{Hour, HourRange};
-use crate::levels::ScoreLevels;
-use crate::period_scores::runs;
-use crate::series::ScoreSeries;
+use super::{
+    degradation_scan::DegradationScan,
+    incident::{IncidentHistory, ScanPosition, ScannedIncidents},
+    outage_scan::OutageScan,
+};
+use crate::{
+    hour::{Hour, HourRange},
+    levels::ScoreLevels,
+    period_scores::runs,
+    series::ScoreSeries,
+};
 
 /// Scans the part of a window that has not been scanned yet. If there is no history, this is the whole window.
 pub(crate) fn scan(

@@ -2,9 +2,7 @@
 //! skipped.
 
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
-use crate::figures::Severity;
-use crate::hour::Hour;
-use crate::method;
+use crate::{figures::Severity, hour::Hour, method};
 
 /// An hourly scan of one model.
 pub(crate) struct OutageScan {

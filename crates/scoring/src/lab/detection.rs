@@ -9,13 +9,15 @@
 use scoregate_base::routes::Period;
 
 use super::simulated_noise::{NoiseGenerator, SeededNormal};
-use crate::drift;
-use crate::hour::{Hour, hours_of};
-use crate::levels::ScoreLevels;
-use crate::method;
-use crate::period_scores::ScoreRound;
-use crate::round_length::RoundLength;
-use crate::statistics::chance_of_fall;
+use crate::{
+    drift,
+    hour::{Hour, hours_of},
+    levels::ScoreLevels,
+    method,
+    period_scores::ScoreRound,
+    round_length::RoundLength,
+    statistics::chance_of_fall,
+};
 
 pub use super::simulated_noise::NoiseKind;
 

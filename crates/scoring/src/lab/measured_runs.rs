@@ -1,14 +1,15 @@
 //! Measured runs in memory, for tests and simulations. Servers read runs from an archive.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use scoregate_base::routes::ModelId;
 
-use crate::hour::HourRange;
-use crate::run::{Run, TestedModel};
-use crate::series::ScoreSeries;
-use crate::simulate::identified;
+use crate::{
+    hour::HourRange,
+    run::{Run, TestedModel},
+    series::ScoreSeries,
+    simulate::identified,
+};
 
 /// Runs, sorted so that sums do not depend on their original order.
 #[derive(Debug)]

@@ -2,9 +2,11 @@
 
 use scoregate_base::clock::Wall;
 
-use crate::hour::Hour;
-use crate::run::{IdentifiedRun, Run};
-use crate::simulate::{Simulated, identified, models_named};
+use crate::{
+    hour::Hour,
+    run::{IdentifiedRun, Run},
+    simulate::{Simulated, identified, models_named},
+};
 
 /// Runs of `models` models over the `hours` hours before the hour of `until`, ordered by hour. If `models` exceeds
 /// the number of models in the catalogue, its models are repeated with different names and different noise.

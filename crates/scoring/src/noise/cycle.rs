@@ -4,10 +4,12 @@
 //! for an effect.
 
 use super::round_noise::ratio;
-use crate::hour::{Hour, HourRange};
-use crate::method;
-use crate::period_scores::ScoreRound;
-use crate::round_length::RoundLength;
+use crate::{
+    hour::{Hour, HourRange},
+    method,
+    period_scores::ScoreRound,
+    round_length::RoundLength,
+};
 
 const DAY: usize = 24;
 const WEEKDAYS: usize = 7;

@@ -1,7 +1,6 @@
 //! Rounds without outliers, so that a single odd round neither begins a level nor adds noise that hides one.
 
-use crate::method;
-use crate::period_scores::ScoreRound;
+use crate::{method, period_scores::ScoreRound};
 
 /// The rounds, with each outlier replaced by the median of the seven rounds around it. Four rounds at a new level are not outliers.
 pub(crate) fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {

@@ -5,9 +5,11 @@
 //! not affected.
 
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
-use crate::method;
-use crate::round_length::RoundLength;
-use crate::statistics::{Spread, median};
+use crate::{
+    method,
+    round_length::RoundLength,
+    statistics::{Spread, median},
+};
 
 /// Number of scores that have separate noise: the measures, then the axes.
 pub(crate) const PARTS: usize = 12;

@@ -5,11 +5,9 @@
 //! correlation of neighbouring rounds. A history has few independent blocks of a day, so the variance is at least that
 //! of an autoregression that is fitted to shorter blocks.
 
-use std::cell::OnceCell;
-use std::ops::Range;
+use std::{cell::OnceCell, ops::Range};
 
-use crate::method;
-use crate::statistics::Spread;
+use crate::{method, statistics::Spread};
 
 /// Variances below this limit are due to rounding errors of equal values.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;

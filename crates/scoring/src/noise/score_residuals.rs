@@ -4,10 +4,12 @@
 use std::sync::OnceLock;
 
 use super::round_noise::{MeanNoise, NEGLIGIBLE, block_length, changed, fit_correction, ratio};
-use crate::hour::{Hour, HourRange};
-use crate::method;
-use crate::round_length::RoundLength;
-use crate::statistics::Spread;
+use crate::{
+    hour::{Hour, HourRange},
+    method,
+    round_length::RoundLength,
+    statistics::Spread,
+};
 
 /// Number of sums of squares that are computed in parallel.
 const LANES: usize = 4;

@@ -8,14 +8,18 @@ use std::cell::OnceCell;
 
 use scoregate_base::routes::Period;
 
-use crate::measure::Measure;
-use crate::method;
-use crate::model_state::ModelState;
-use crate::noise::round_noise::ratio;
-use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
-use crate::score_noise::{EdgeReach, UncertainScore};
-use crate::statistics::{SampleSums, Spread, median};
-use crate::student::{self, TailQuantiles};
+use crate::{
+    measure::Measure,
+    method,
+    model_state::ModelState,
+    noise::{
+        round_noise::ratio,
+        score_residuals::{PairedNoise, ScoreResiduals},
+    },
+    score_noise::{EdgeReach, UncertainScore},
+    statistics::{SampleSums, Spread, median},
+    student::{self, TailQuantiles},
+};
 
 /// A score that can be compared with scores of other models.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,10 @@
 //! Parallel work for refreshes of many models.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{
+    num::NonZero,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 /// The results for all items in order, computed on as many threads as can run in parallel. If the system cannot start a
 /// thread, the others do its work.

@@ -4,13 +4,17 @@ use std::cmp::Reverse;
 
 use scoregate_base::routes::Period;
 
-use super::differences::{ComparedScore, NoiseOfPair, Separation, UsualNoise};
-use super::joint_tail::joint_tail;
-use super::parallel;
-use crate::measure::Measure;
-use crate::method;
-use crate::model_state::{ModelState, RankBounds};
-use crate::student::TailQuantiles;
+use super::{
+    differences::{ComparedScore, NoiseOfPair, Separation, UsualNoise},
+    joint_tail::joint_tail,
+    parallel,
+};
+use crate::{
+    measure::Measure,
+    method,
+    model_state::{ModelState, RankBounds},
+    student::TailQuantiles,
+};
 
 /// Number of models whose deviations stay in the CPU cache while they are compared with all others.
 const TILE: usize = 16;

@@ -1,12 +1,10 @@
 //! The model under test.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use scoregate_base::routes::ModelId;
 
-use super::BadRun;
-use super::bad_run::check_amount;
+use super::{BadRun, bad_run::check_amount};
 
 /// Maximum length of the name of a model or a provider, in characters, so that it fits on a page.
 const LONGEST_NAME: usize = 200;

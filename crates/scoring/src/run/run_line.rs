@@ -2,18 +2,16 @@
 //!
 //! The parser is strict and rejects unknown fields, because dropping a field silently would lose data.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use scoregate_base::clock::Wall;
 
-use super::trial_line::{FailureLine, TrialLine, find_word};
 use super::{
     BadRun, IdentifiedRun, Run, RunFailure, RunId, RunOutcome, SuiteEntry, SuiteTable, TestedModel,
     Trial,
+    trial_line::{FailureLine, TrialLine, find_word},
 };
 
 /// Maximum length of a run in bytes. [`super::MAX_TRIALS`] trials with all digits need half of it.

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use scoregate_base::routes::SortBy;
 
 use super::BadRun;
-use crate::method;
-use crate::suite::{Axis, Suite};
+use crate::{
+    method,
+    suite::{Axis, Suite},
+};
 
 /// Maximum number of suites in a table.
 pub const MAX_SUITES: usize = 8;

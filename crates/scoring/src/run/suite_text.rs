@@ -6,10 +6,11 @@ use sha2::{Digest, Sha256};
 
 use scoregate_base::routes::SortBy;
 
-use super::BadRun;
-use super::suite_table::{SuiteEntry, SuiteTable};
-use crate::method;
-use crate::suite::Axis;
+use super::{
+    BadRun,
+    suite_table::{SuiteEntry, SuiteTable},
+};
+use crate::{method, suite::Axis};
 
 /// Number of bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;

@@ -2,8 +2,7 @@
 
 use crate::suite::Axis;
 
-use super::BadRun;
-use super::bad_run::check_amount;
+use super::{BadRun, bad_run::check_amount};
 
 /// One attempt at a task: scores on the axes of its suite, and latency and cost if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 
 use super::{BadRun, RunFailure, SuiteEntry, Trial};
 use crate::suite::Axis;

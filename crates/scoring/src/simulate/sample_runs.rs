@@ -4,16 +4,16 @@
 //! never changes. Only additions, multiplications and square roots are used, so that the same seed gives the same bytes
 //! on every machine. Simulated data is marked as synthetic in the responses.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
+use scoregate_base::{clock::Wall, routes::ModelId};
 
 use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
-use crate::hour::{Hour, HourRange};
-use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
-use crate::suite::Suite;
+use crate::{
+    hour::{Hour, HourRange},
+    run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial},
+    suite::Suite,
+};
 
 /// Trials per run.
 const TRIALS: usize = 5;

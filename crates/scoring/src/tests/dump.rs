@@ -1,25 +1,31 @@
 //! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh` sets
 //! `SCOREGATE_REFERENCE` to the output directory, and compares the files with an independent implementation.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
 
 use flate2::bufread::MultiGzDecoder;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, Period, Route, SortBy},
+};
 
 use super::fixtures::{HOUR, asked, every_question};
-use crate::drift::DriftResult;
-use crate::hour::Hour;
-use crate::levels::LevelComparison;
-use crate::measure::Measure;
-use crate::model_state::{ModelState, PeriodSummary};
-use crate::statistics::{Estimate, FittedLine};
-use crate::*;
+use crate::{
+    drift::DriftResult,
+    hour::Hour,
+    levels::LevelComparison,
+    measure::Measure,
+    model_state::{ModelState, PeriodSummary},
+    statistics::{Estimate, FittedLine},
+    *,
+};
 
 /// The directory of the scenarios.
 const SCENARIOS: &str = concat!(

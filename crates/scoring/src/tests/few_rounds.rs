@@ -7,8 +7,10 @@ use serde_json::Value;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::fixtures::{HOUR, asked, leveled_runs, rankings};
-use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use crate::*;
+use crate::{
+    lab::simulated_noise::{NoiseGenerator, NoiseKind},
+    *,
+};
 
 const NEWCOMER: &str = "newcomer";
 

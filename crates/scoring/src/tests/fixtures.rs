@@ -1,17 +1,18 @@
 //! Documents of the simulated backend, and the fields that the items of each must have.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
-use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
+use scoregate_base::{
+    clock::Wall,
+    routes::{
+        DocumentKey, Limit, ModelId, Period, Route, SortBy,
+        shapes::{self, FieldShape, ItemField},
+    },
+};
 
-use crate::hour::Hour;
-use crate::*;
+use crate::{hour::Hour, *};
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
 

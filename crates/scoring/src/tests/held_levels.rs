@@ -6,13 +6,15 @@ use std::sync::Arc;
 use scoregate_base::routes::Period;
 
 use super::incident_scan::{at, of, run, scan, series};
-use crate::drift;
-use crate::hour::{Hour, HourRange, hours_of};
-use crate::incident_scan::incident::{Incident, IncidentHistory};
-use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use crate::levels::{ScoreLevels, ShiftDirection};
-use crate::series::ScoreSeries;
-use crate::suite::Suite;
+use crate::{
+    drift,
+    hour::{Hour, HourRange, hours_of},
+    incident_scan::incident::{Incident, IncidentHistory},
+    lab::simulated_noise::{NoiseGenerator, NoiseKind},
+    levels::{ScoreLevels, ShiftDirection},
+    series::ScoreSeries,
+    suite::Suite,
+};
 
 /// Hours at the usual level before the first change.
 const BEFORE: usize = 20 * 24;

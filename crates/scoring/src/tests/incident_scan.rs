@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
+use scoregate_base::{clock::Wall, routes::ModelId};
 
-use crate::figures::Severity;
-use crate::hour::{Hour, HourRange};
-use crate::incident_scan::incident::{
-    Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents,
+use crate::{
+    figures::Severity,
+    hour::{Hour, HourRange},
+    incident_scan::{
+        incident::{Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents},
+        incidents,
+    },
+    lab::simulated_noise::{NoiseGenerator, NoiseKind},
+    levels::ScoreLevels,
+    method,
+    run::{Run, RunFailure, RunOutcome, TestedModel, Trial},
+    series::ScoreSeries,
+    suite::Suite,
 };
-use crate::incident_scan::incidents;
-use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use crate::levels::ScoreLevels;
-use crate::method;
-use crate::run::{Run, RunFailure, RunOutcome, TestedModel, Trial};
-use crate::series::ScoreSeries;
-use crate::suite::Suite;
 
 /// The first hour of a day.
 pub(super) fn first() -> Hour {

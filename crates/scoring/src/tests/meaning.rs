@@ -1,7 +1,6 @@
 //! Consistency of responses: sorting, agreement between lists and details, and models without data.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 

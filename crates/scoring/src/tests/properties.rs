@@ -1,8 +1,7 @@
 //! Properties of whole responses for generated runs: intervals, the index, the order of models, and variations that
 //! must not cause an alert.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -4,11 +4,12 @@ use scoregate_base::routes::{Period, SortBy};
 use serde_json::Value;
 
 use super::fixtures::{HOURS, leveled_runs, rankings};
-use crate::hour::Hour;
-use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use crate::statistics::SampleSums;
-use crate::student;
-use crate::*;
+use crate::{
+    hour::Hour,
+    lab::simulated_noise::{NoiseGenerator, NoiseKind},
+    statistics::SampleSums,
+    student, *,
+};
 
 const MODELS: u32 = 12;
 /// Points between neighbouring models.

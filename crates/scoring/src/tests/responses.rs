@@ -1,15 +1,18 @@
 //! Responses: fields, intervals, determinism and refreshes.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, ENDPOINTS, ModelId, Period, Query, Route, SortBy};
+use scoregate_base::{
+    clock::Wall,
+    routes::{DocumentKey, ENDPOINTS, ModelId, Period, Query, Route, SortBy},
+};
 
 use super::fixtures::{HOUR, asked, check_object, demo, every_question, instants, measured, now};
-use crate::hour::Hour;
-use crate::*;
+use crate::{hour::Hour, *};
 
 #[test]
 fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {

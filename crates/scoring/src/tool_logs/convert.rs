@@ -9,13 +9,17 @@ use std::collections::BTreeMap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use crate::run::{TrialLine, TrialScores};
-use crate::{Axis, MAX_TRIALS, RunFailure, RunId, RunLine, TestedModel};
+use crate::{
+    Axis, MAX_TRIALS, RunFailure, RunId, RunLine, TestedModel,
+    run::{TrialLine, TrialScores},
+};
 
-use super::EvaluationTool;
-use super::evaluation::{Evaluation, LogProblem, SampleOutcome, TokenUsage};
-use super::mapping::{LogMapping, ScoreSource, TaskMapping};
-use super::score::LoggedScore;
+use super::{
+    EvaluationTool,
+    evaluation::{Evaluation, LogProblem, SampleOutcome, TokenUsage},
+    mapping::{LogMapping, ScoreSource, TaskMapping},
+    score::LoggedScore,
+};
 
 /// Maximum number of unusable samples that a message names.
 const NAMED_SAMPLES: usize = 3;

@@ -3,11 +3,13 @@
 //! Sizes in headers are not trusted. Instead, decompressed bytes are counted. Names are only labels. The id of a sample
 //! is in its content.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    fmt::Display,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+};
 
 use flate2::read::DeflateDecoder;
 use rawzip::{
@@ -16,8 +18,7 @@ use rawzip::{
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use serde::de::DeserializeOwned;
 
-use super::evaluation::LogProblem;
-use super::python_json::read_json;
+use super::{evaluation::LogProblem, python_json::read_json};
 
 /// A file of any size may decompress to this size.
 const SMALL_LOG: u64 = 16 << 20;

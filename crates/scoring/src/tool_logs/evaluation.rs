@@ -1,11 +1,12 @@
 //! An evaluation as logged by a tool, in one form for all tools.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::RunFailure;
-use scoregate_base::clock::Wall;
-use scoregate_base::words;
+use scoregate_base::{clock::Wall, words};
 
 use super::score::LoggedScore;
 

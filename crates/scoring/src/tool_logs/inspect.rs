@@ -1,22 +1,25 @@
 //! Logs of Inspect AI: `.eval` and JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{Read as _, Seek as _};
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{Read as _, Seek as _},
+    path::Path,
+};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::RunFailure;
 use scoregate_base::clock::Wall;
 
-use super::eval_archive::EvalArchive;
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
-use super::mapping::LogMapping;
-use super::python_json::read_json;
-use super::sample_error::LoggedException;
-use super::score::LoggedScore;
+use super::{
+    eval_archive::EvalArchive,
+    evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage},
+    mapping::LogMapping,
+    python_json::read_json,
+    sample_error::LoggedException,
+    score::LoggedScore,
+};
 
 /// The first bytes of a zip file.
 const ZIP: [u8; 4] = *b"PK\x03\x04";

@@ -1,20 +1,22 @@
 //! Logs of lm-evaluation-harness: a results file, and next to it a samples file for each task.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    path::{Path, PathBuf},
+};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
 
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, both};
-use super::mapping::{LogMapping, TaskMapping};
-use super::python_json::{json_values, read_json};
-use super::score::LoggedScore;
+use super::{
+    evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, both},
+    mapping::{LogMapping, TaskMapping},
+    python_json::{json_values, read_json},
+    score::LoggedScore,
+};
 
 /// The filter of samples that name no filter.
 const NO_FILTER: &str = "none";

@@ -1,8 +1,10 @@
 //! The log files of a tool in the files and directories that the operator names.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::EvaluationTool;
 

@@ -9,8 +9,10 @@ use serde::Deserialize;
 use crate::{Axis, TestedModel};
 use scoregate_base::routes::ModelId;
 
-use super::evaluation::{LogProblem, both};
-use super::record_mapping::RecordMapping;
+use super::{
+    evaluation::{LogProblem, both},
+    record_mapping::RecordMapping,
+};
 
 /// A parsed mapping file.
 #[derive(Debug)]

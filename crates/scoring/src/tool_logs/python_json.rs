@@ -3,8 +3,10 @@
 //! These three words become strings, so that a strict parser accepts them. [`super::score`] decides whether a score may
 //! be one of them. Unneeded fields are skipped without being stored.
 
-use std::collections::VecDeque;
-use std::io::{self, BufReader, Read};
+use std::{
+    collections::VecDeque,
+    io::{self, BufReader, Read},
+};
 
 use serde::de::DeserializeOwned;
 

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use super::convert::{self, MappedRuns};
-use super::evaluation::LogProblem;
-use super::evaluation_tool::EvaluationTool;
-use super::mapping::LogMapping;
-use super::{inspect, lm_eval, records};
+use super::{
+    convert::{self, MappedRuns},
+    evaluation::LogProblem,
+    evaluation_tool::EvaluationTool,
+    inspect, lm_eval,
+    mapping::LogMapping,
+    records,
+};
 
 /// The runs of a log, with one entry for each evaluation.
 pub fn read_log(

@@ -1,19 +1,23 @@
 //! Records of any tool, as JSON lines or as CSV. The mapping names the fields.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    path::Path,
+};
 
 use serde_json::Value;
 
 use crate::RunFailure;
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
-use super::mapping::LogMapping;
-use super::python_json::json_values;
-use super::record_mapping::{FieldSource, RecordMapping};
-use super::score::LoggedScore;
+use super::{
+    evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage},
+    mapping::LogMapping,
+    python_json::json_values,
+    record_mapping::{FieldSource, RecordMapping},
+    score::LoggedScore,
+};
 
 /// Texts of an error field that mean that there was no error.
 const NO_ERRORS: [&str; 5] = ["", "false", "0", "{}", "[]"];

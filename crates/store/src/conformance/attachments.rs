@@ -2,8 +2,10 @@
 
 use futures_util::future::join_all;
 
-use super::owner_sessions::{a_mail, using};
-use super::*;
+use super::{
+    owner_sessions::{a_mail, using},
+    *,
+};
 
 const WEEK: std::time::Duration = std::time::Duration::from_hours(7 * 24);
 

@@ -1,11 +1,15 @@
 //! Conformance checks of the ledger.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 use futures_util::future::join_all;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
 use scoregate_base::limits::DayTotals;
 
 use super::*;

@@ -2,8 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::owner_sessions::a_mail;
-use super::*;
+use super::{owner_sessions::a_mail, *};
 
 const MINUTE: std::time::Duration = std::time::Duration::from_mins(1);
 

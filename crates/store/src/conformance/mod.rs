@@ -31,9 +31,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::sample::limits_set;
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{LimitChanges, LimitSetting, NodeReport, NodeTotals, OwnLimits};
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::{LimitChanges, LimitSetting, NodeReport, NodeTotals, OwnLimits},
+};
 
 pub(super) use attachments::*;
 pub(super) use changes::*;

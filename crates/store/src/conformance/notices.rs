@@ -2,8 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::owner_sessions::a_mail;
-use super::*;
+use super::{owner_sessions::a_mail, *};
 use scoregate_base::limits::{CalendarLimits, CalendarQuota, LimitRule, Limits, Window};
 
 const DAY: std::time::Duration = std::time::Duration::from_hours(24);

@@ -2,8 +2,7 @@
 
 use scoregate_base::secret::Secret;
 
-use super::owner_sessions::a_mail;
-use super::*;
+use super::{owner_sessions::a_mail, *};
 
 const BODY: &str = "{\"type\":\"key_changed\"}";
 

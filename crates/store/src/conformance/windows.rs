@@ -3,8 +3,7 @@
 use futures_util::future::join_all;
 use scoregate_base::limits::{CalendarQuota, LimitRule, Window};
 
-use super::attachments::attach;
-use super::*;
+use super::{attachments::attach, *};
 
 /// A request for units of a day, with the quota of its month, if any.
 #[derive(Clone, Copy)]

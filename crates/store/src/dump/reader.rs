@@ -1,20 +1,23 @@
 //! Reads an export and verifies it.
 
-use std::collections::HashMap;
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::RowCounts;
-use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
-use super::tables::{DumpColumn, DumpTable, TABLES};
+use super::{
+    RowCounts,
+    format::{DumpEnd, DumpHeader, END, FORMAT, VERSION},
+    tables::{DumpColumn, DumpTable, TABLES},
+};
 use crate::TransferError;
-use scoregate_base::json;
-use scoregate_base::keys::Digest;
+use scoregate_base::{json, keys::Digest};
 
 /// Maximum length of a line. Exported lines have a few hundred bytes.
 const LONGEST: u64 = 1 << 20;

@@ -1,7 +1,6 @@
 //! The number of exported or imported rows.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,11 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::IncidentState;
-use crate::statements::schema::{ONLY_DATABASE, STEPS};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
-use scoregate_base::limits::OwnLimits;
+use crate::{
+    IncidentState,
+    statements::schema::{ONLY_DATABASE, STEPS},
+};
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, OwnerId, check_website},
+    limits::OwnLimits,
+};
 
 /// Maximum length of the name of an endpoint or outcome.
 const MAX_NAME: usize = 64;

@@ -4,10 +4,12 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use super::RowCounts;
-use super::reader::DumpReader;
-use super::tables::{DumpColumn, DumpTable, TABLES};
-use super::writer::DumpWriter;
+use super::{
+    RowCounts,
+    reader::DumpReader,
+    tables::{DumpColumn, DumpTable, TABLES},
+    writer::DumpWriter,
+};
 use crate::statements::{Done, SqlField, SqlRow, Tables};
 use scoregate_base::clock::Wall;
 

@@ -1,19 +1,21 @@
 //! Writes an export. It is incomplete until its last line is written.
 
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::RowCounts;
-use super::format::{DumpEnd, DumpHeader, END, FORMAT, VERSION};
-use super::tables::{DumpColumn, DumpTable};
-use crate::TransferError;
-use crate::statements::SqlRow;
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
+use super::{
+    RowCounts,
+    format::{DumpEnd, DumpHeader, END, FORMAT, VERSION},
+    tables::{DumpColumn, DumpTable},
+};
+use crate::{TransferError, statements::SqlRow};
+use scoregate_base::{clock::Wall, keys::Digest};
 
 /// An export in progress.
 pub(super) struct DumpWriter<'o> {

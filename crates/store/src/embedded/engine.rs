@@ -1,14 +1,20 @@
 //! The engine: one thread that writes and one that reads.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 
-use super::fault::OpenFile;
-use super::file;
-use super::worker::{self, StoreWorker};
+use super::{
+    fault::OpenFile,
+    file,
+    worker::{self, StoreWorker},
+};
 use crate::{NodeStatus, StoreResult};
 
 /// The reader and the writer thread. Dropping the engine completes the queued work and stops the threads; the drop

@@ -1,14 +1,18 @@
 //! Converts statement errors to file errors, and tracks damage to the open file.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use super::paths::recovery_steps;
-use crate::durable_file::{LOG, with_suffix};
-use crate::local::is_damage;
-use crate::statements::Fault;
-use crate::{StoreError, TransferError};
+use crate::{
+    StoreError, TransferError,
+    durable_file::{LOG, with_suffix},
+    local::is_damage,
+    statements::Fault,
+};
 
 impl Fault {
     /// Converts an error while serving. Damage is remembered and logged.

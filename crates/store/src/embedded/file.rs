@@ -4,24 +4,28 @@
 //! complete, because a new store is built under another name first. So an empty file must have been truncated, and is
 //! rejected like a damaged one. Treating it as new would grant the day's quota again. `sql::schema` defines the tables.
 
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-
-use super::paths::{mark, store_traces};
-use super::swap;
-use super::{integrity, schema};
-use crate::StoreResult;
-use crate::durable_file::{
-    HALF, LOG, if_found, new_private_file, remove, remove_database, sync_directory, with_suffix,
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    time::Duration,
 };
-use crate::statements::schema::STEPS;
-use crate::statements::{Done, Fault};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
+
+use super::{
+    integrity,
+    paths::{mark, store_traces},
+    schema, swap,
+};
+use crate::{
+    StoreResult,
+    durable_file::{
+        HALF, LOG, if_found, new_private_file, remove, remove_database, sync_directory, with_suffix,
+    },
+    statements::{Done, Fault, schema::STEPS},
+};
 
 /// Name of the file in the data directory.
 pub(crate) const FILE_NAME: &str = "scoregate.db";

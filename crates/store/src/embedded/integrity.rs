@@ -1,16 +1,17 @@
 //! Checks that a file is a complete store of this program before it is used. Individual records are checked when they
 //! are read (`records`).
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::schema;
-use crate::StoreError;
-use crate::durable_file::{LOG, with_suffix};
-use crate::local::is_damage;
-use crate::statements::{Done, Fault};
+use crate::{
+    StoreError,
+    durable_file::{LOG, with_suffix},
+    local::is_damage,
+    statements::{Done, Fault},
+};
 
 /// Files up to this size are checked completely at startup. That takes 0.2 s on an ordinary machine.
 const CHECKED_WHOLE: i64 = 96 << 20;

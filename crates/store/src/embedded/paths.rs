@@ -3,13 +3,17 @@
 //!
 //! `file` and `maintenance` read and write these files.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
 
-use crate::durable_file::{HALF, LOG, if_found, new_private_file, sync_directory, with_suffix};
-use crate::statements::schema::FORMAT;
-use crate::{LocalFile, Mirror, StoreError};
+use crate::{
+    LocalFile, Mirror, StoreError,
+    durable_file::{HALF, LOG, if_found, new_private_file, sync_directory, with_suffix},
+    statements::schema::FORMAT,
+};
 use scoregate_base::clock::Wall;
 
 /// Suffix of a complete store that is about to replace the file; followed by a timestamp.

@@ -5,9 +5,10 @@
 //! the remaining steps. A store is never next to another store's write-ahead log, because SQLite would apply that log.
 //! `import` builds the new store.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use super::paths::{ASIDE, NEXT, files_with_prefix};
 use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory, with_suffix};

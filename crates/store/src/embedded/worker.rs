@@ -3,17 +3,19 @@
 //! The writer's loop provides durability: queued commands share one transaction and one sync, and replies are sent only
 //! after the sync. The work is passed as a closure.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread::JoinHandle,
+};
 
-use rusqlite::Connection;
-use rusqlite::config::DbConfig;
+use rusqlite::{Connection, config::DbConfig};
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::OpenFile;
-use super::file::empty_log;
-use crate::statements::{Done, FileConnection};
-use crate::{StoreError, StoreResult};
+use super::{fault::OpenFile, file::empty_log};
+use crate::{
+    StoreError, StoreResult,
+    statements::{Done, FileConnection},
+};
 
 /// Maximum number of commands per transaction. The limit bounds how long the first command waits.
 pub(super) const MAX_GROUP: usize = 256;

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::local_file::{LocalChange, LocalFile, LocalRow};
 use crate::{ApplicationPage, Description, FeedPosition, StoredApplication, StoredKey};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_base::limits::OwnLimits;
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest},
+    limits::OwnLimits,
+};
 
 /// Number of applications per page.
 const PAGE: usize = 10_000;

@@ -11,22 +11,25 @@
 //! an hour. If it no longer matches the change time, which cannot be set, the file was overwritten. For this reason,
 //! commits write to the file itself and not to a write-ahead log.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::sqlite_errors::is_unusable;
-use crate::durable_file::{
-    HALF, if_found, new_private_file, remove_database, sync_directory, with_suffix,
+use crate::{
+    HeldGraceShare, OwedUnits,
+    durable_file::{
+        HALF, if_found, new_private_file, remove_database, sync_directory, with_suffix,
+    },
 };
-use crate::{HeldGraceShare, OwedUnits};
 
 /// Identifies the file, so that it is not mistaken for a store.
 const APPLICATION_ID: i32 = 0x5347_4c4f;

@@ -1,12 +1,16 @@
 //! Time and size of the last backup, in a file next to the store, so that a running server can report them.
 
-use std::fs;
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt as _, fchown};
-use std::path::Path;
+use std::{
+    fs,
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::{MetadataExt as _, fchown},
+    path::Path,
+};
 
-use crate::durable_file::{FileReplacement, HALF, if_found};
-use crate::embedded::paths::LAST_BACKUP as FILE;
+use crate::{
+    durable_file::{FileReplacement, HALF, if_found},
+    embedded::paths::LAST_BACKUP as FILE,
+};
 use scoregate_base::clock::Wall;
 
 /// A verified backup.

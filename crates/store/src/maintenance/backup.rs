@@ -1,19 +1,23 @@
 //! `scoregate store backup`: a complete copy of the store, while a server may keep writing.
 
-use std::fs;
-use std::io;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
 
-use super::inspect::{self, InspectionReport};
-use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::read_only;
-use super::seal;
-use super::store_file::{file_in, is_the_store};
-use crate::StoreError;
-use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
-use crate::embedded::{file, swap};
-use crate::statements::Fault;
+use super::{
+    inspect::{self, InspectionReport},
+    maintenance_error::{MaintenanceError, MaintenanceResult},
+    read_only, seal,
+    store_file::{file_in, is_the_store},
+};
+use crate::{
+    StoreError,
+    durable_file::{HALF, remove_database, sync_directory, with_suffix},
+    embedded::{file, swap},
+    statements::Fault,
+};
 use scoregate_base::clock::Wall;
 
 /// The names of dated backups: prefix and suffix around the time.

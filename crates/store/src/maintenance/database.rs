@@ -1,20 +1,23 @@
 //! `scoregate store` commands for a database.
 
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
-use super::database_restore::{self, DatabaseRestore};
-use super::database_transfer::{self, DatabaseExport};
-use super::import::ImportOptions;
-use crate::dump::DumpReader;
-use crate::postgres::{DatabaseLink, inspect, tables};
-use crate::statements::schema::STEPS;
-use crate::statements::{Done, SchemaClient};
+use super::{
+    database_restore::{self, DatabaseRestore},
+    database_transfer::{self, DatabaseExport},
+    import::ImportOptions,
+};
 use crate::{
     DatabaseConfig, DatabaseReport, RoleName, RowCounts, StoreError, StoreResult, TablesChange,
     TablesWork,
+    dump::DumpReader,
+    postgres::{DatabaseLink, inspect, tables},
+    statements::{Done, SchemaClient, schema::STEPS},
 };
 use scoregate_base::clock::Clock;
 

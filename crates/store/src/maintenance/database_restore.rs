@@ -1,14 +1,21 @@
 //! `scoregate store restore` on a database, in one transaction: takes over tables that PostgreSQL tools restored, or
 //! fills empty tables from an export. Until then, gateways refuse restored tables (`connection::server_check`).
 
-use super::database_transfer;
-use super::import::{ImportOptions, ImportedDay};
-use crate::TransferError;
-use crate::dump::{DumpReader, RowCounts};
-use crate::postgres::IS_OWN;
-use crate::sql::{END_SIGN_INS, restored_day};
-use crate::statements::SqlField::{Text, Time};
-use crate::statements::{Done, Fault, SchemaClient, Tables};
+use super::{
+    database_transfer,
+    import::{ImportOptions, ImportedDay},
+};
+use crate::{
+    TransferError,
+    dump::{DumpReader, RowCounts},
+    postgres::IS_OWN,
+    sql::{END_SIGN_INS, restored_day},
+    statements::{
+        Done, Fault, SchemaClient,
+        SqlField::{Text, Time},
+        Tables,
+    },
+};
 use scoregate_base::clock::{Day, Wall};
 
 /// A restored database.

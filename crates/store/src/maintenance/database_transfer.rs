@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::TransferError;
-use crate::dump::{self, DumpReader, RowCounts};
-use crate::postgres::newer;
-use crate::statements::{Done, SchemaClient, Tables};
+use crate::{
+    TransferError,
+    dump::{self, DumpReader, RowCounts},
+    postgres::newer,
+    statements::{Done, SchemaClient, Tables},
+};
 use scoregate_base::clock::Wall;
 
 /// A finished export.

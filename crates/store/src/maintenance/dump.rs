@@ -1,12 +1,18 @@
 //! `scoregate store export`: the rows of a store as lines.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
-use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::read_only;
-use crate::dump::{self, RowCounts};
-use crate::statements::{Fault, Tables, done};
+use super::{
+    maintenance_error::{MaintenanceError, MaintenanceResult},
+    read_only,
+};
+use crate::{
+    dump::{self, RowCounts},
+    statements::{Fault, Tables, done},
+};
 use scoregate_base::clock::Wall;
 
 /// Exports a store file. Output without its last line is incomplete.

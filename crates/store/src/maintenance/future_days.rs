@@ -8,11 +8,14 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::store_file::file_in;
-use crate::embedded::file;
-use crate::embedded::paths::quoted;
-use crate::statements::{Done, FileConnection, Tables, done};
+use super::{
+    maintenance_error::{MaintenanceError, MaintenanceResult},
+    store_file::file_in,
+};
+use crate::{
+    embedded::{file, paths::quoted},
+    statements::{Done, FileConnection, Tables, done},
+};
 use scoregate_base::clock::{Day, Wall};
 
 /// The closed days.

@@ -4,24 +4,35 @@
 //! removed. The caller holds the lock of the data directory, so no other process writes. `swap` has the steps of the
 //! replacement.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::Connection;
 
-use super::inspect::{self, InspectionReport};
-use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::store_file::{file_in, is_the_store};
-use super::transfer::TransferSummary;
-use super::{load, transfer};
-use crate::StoreError;
-use crate::durable_file::{HALF, remove_database, sync_directory, with_suffix};
-use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::{file, swap};
-use crate::sql::restored_day;
-use crate::statements::{Done, Fault, FileConnection, Tables, done};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::plans::Tier;
+use super::{
+    inspect::{self, InspectionReport},
+    load,
+    maintenance_error::{MaintenanceError, MaintenanceResult},
+    store_file::{file_in, is_the_store},
+    transfer::{self, TransferSummary},
+};
+use crate::{
+    StoreError,
+    durable_file::{HALF, remove_database, sync_directory, with_suffix},
+    embedded::{
+        file,
+        paths::{BACKUP_BEGINS, backup_kind},
+        swap,
+    },
+    sql::restored_day,
+    statements::{Done, Fault, FileConnection, Tables, done},
+};
+use scoregate_base::{
+    clock::{Day, Wall},
+    plans::Tier,
+};
 
 /// Options of an import.
 #[derive(Clone, Debug, Default)]

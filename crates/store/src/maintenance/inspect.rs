@@ -1,20 +1,28 @@
 //! `scoregate store check` and `verify-backup`: report the contents of a file and all its errors. They never change the
 //! file.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::Connection;
 
-use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use super::store_file::file_in;
-use super::{load, read_only, seal};
-use crate::durable_file::{LOG, with_suffix};
-use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::{file, integrity};
-use crate::sql::records;
-use crate::statements::schema::STEPS;
-use crate::statements::{BadRecord, Done, Fault, FileConnection, SqlRow, Tables, done};
+use super::{
+    load,
+    maintenance_error::{MaintenanceError, MaintenanceResult},
+    read_only, seal,
+    store_file::file_in,
+};
+use crate::{
+    durable_file::{LOG, with_suffix},
+    embedded::{
+        file, integrity,
+        paths::{BACKUP_BEGINS, backup_kind},
+    },
+    sql::records,
+    statements::{BadRecord, Done, Fault, FileConnection, SqlRow, Tables, done, schema::STEPS},
+};
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.

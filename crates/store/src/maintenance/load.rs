@@ -5,16 +5,18 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::maintenance_error::MaintenanceError;
-use super::{read_only, seal};
-use crate::StoreError;
-use crate::dump::{self, DumpReader};
-use crate::durable_file::remove_database;
-use crate::embedded::paths::{BACKUP_BEGINS, backup_kind};
-use crate::embedded::{file, integrity};
-use crate::sql::END_SIGN_INS;
-use crate::statements::schema::STEPS;
-use crate::statements::{Done, Fault, FileConnection, Tables, done};
+use super::{maintenance_error::MaintenanceError, read_only, seal};
+use crate::{
+    StoreError,
+    dump::{self, DumpReader},
+    durable_file::remove_database,
+    embedded::{
+        file, integrity,
+        paths::{BACKUP_BEGINS, backup_kind},
+    },
+    sql::END_SIGN_INS,
+    statements::{Done, Fault, FileConnection, Tables, done, schema::STEPS},
+};
 
 /// Builds a store at `to` from `from`, in this program's format. An error describes the problem with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {

@@ -1,10 +1,8 @@
 //! Why an operation on the store file failed.
 
-use std::io;
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
-use crate::StoreError;
-use crate::transfer_error::since;
+use crate::{StoreError, transfer_error::since};
 use scoregate_base::clock::{Day, Wall};
 
 /// The result of an operation on a store file.

@@ -1,17 +1,15 @@
 //! Reads a file without side effects.
 
-use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::time::SystemTime;
+use std::{fs, os::unix::ffi::OsStrExt as _, path::Path, time::SystemTime};
 
 use data_encoding::HEXLOWER;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use crate::durable_file::{LOG, with_suffix};
-use crate::embedded::file::connect;
-use crate::statements::{Done, Fault, FileConnection};
+use crate::{
+    durable_file::{LOG, with_suffix},
+    embedded::file::connect,
+    statements::{Done, Fault, FileConnection},
+};
 
 /// Runs `work` on a read-only connection. `work` may run twice. If there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log is created next to it. If another process opened the file in the meantime,

@@ -1,9 +1,11 @@
 //! The checksum of a backup, stored in a block after the pages of the database. SQLite checks only the structure, and
 //! it ignores the block, because the file header states the number of pages.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::path::Path;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead as _, BufReader, Read, Write as _},
+    path::Path,
+};
 
 use sha2::{Digest as _, Sha256};
 

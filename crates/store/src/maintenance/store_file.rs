@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
-use crate::durable_file::{INDEX, LOG, with_suffix};
-use crate::embedded::paths::CLOSED;
-use crate::embedded::{file, swap};
-use crate::statements::Fault;
-use crate::statements::schema::STEPS;
+use crate::{
+    durable_file::{INDEX, LOG, with_suffix},
+    embedded::{file, paths::CLOSED, swap},
+    statements::{Fault, schema::STEPS},
+};
 use scoregate_base::clock::Wall;
 
 /// Renames the store file, so that it is out of use, and returns the new path. The caller must hold the lock of the

@@ -7,9 +7,11 @@
 use std::path::Path;
 
 use super::{inspect, read_only};
-use crate::embedded::integrity;
-use crate::local::is_unusable;
-use crate::statements::{Done, Fault, FileConnection, Tables, done};
+use crate::{
+    embedded::integrity,
+    local::is_unusable,
+    statements::{Done, Fault, FileConnection, Tables, done},
+};
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,11 @@
 use serde::Serialize;
 
 use crate::{MailKind, NewMail, StoreError, StoreResult, audit_detail, notice_words};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{LimitChanges, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::{LimitChanges, OwnLimits},
+};
 
 use super::webhooks::WebhookChange;
 use crate::OwnerRefusal;

@@ -7,9 +7,7 @@
 use std::time::Duration;
 
 use crate::NewMail;
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::OwnerId;
-use scoregate_base::secret::Secret;
+use scoregate_base::{clock::Wall, keys::OwnerId, secret::Secret};
 
 /// Maximum number of webhooks of an owner.
 pub const MAX_WEBHOOKS: usize = 2;

@@ -3,13 +3,16 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::SeenTimelines;
-use crate::postgres::connection::database_connection::DatabaseConfig;
-use crate::postgres::connection::link::DatabaseLink;
-use crate::postgres::connection::listener::ChangeListener;
-use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::connection::server_check::ServerCheck;
-use crate::postgres::ledger::ledger_queue::LedgerQueue;
+use crate::{
+    SeenTimelines,
+    postgres::{
+        connection::{
+            database_connection::DatabaseConfig, link::DatabaseLink, listener::ChangeListener,
+            open_failure::OpenFailure, server_check::ServerCheck,
+        },
+        ledger::ledger_queue::LedgerQueue,
+    },
+};
 use scoregate_base::clock::Clock;
 
 /// The operation named in error messages.

@@ -2,9 +2,10 @@
 
 use tokio_postgres::Row;
 
-use crate::statements::RoleName;
-use crate::statements::schema::{STEPS, comments};
-use crate::statements::{Done, Fault, SchemaClient, SqlField};
+use crate::statements::{
+    Done, Fault, RoleName, SchemaClient, SqlField,
+    schema::{STEPS, comments},
+};
 
 /// Privileges of a runtime role. It can neither change the table definitions nor alter the audit trail.
 const GRANTS: &str = "

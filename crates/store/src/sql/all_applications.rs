@@ -4,19 +4,23 @@
 //! from a different place on disk. The first rows arrive after the sort. The connection is not shared, so no other call
 //! has to wait.
 
-use std::pin::Pin;
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
-use futures_util::stream::{self, Fuse};
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use futures_util::{
+    Stream, StreamExt as _, TryStreamExt as _,
+    stream::{self, Fuse},
+};
 use tokio_postgres::{Row, RowStream};
 
-use super::records::{self, ApplicationRows};
-use super::store::Store;
-use crate::postgres::{DatabaseConnection, DatabaseEngine, described, no_answer};
-use crate::statements::SqlField::Text;
-use crate::statements::{KEYS_AND_UNITS, SqlRow};
-use crate::{ApplicationPage, StoreError, StoreResult};
+use super::{
+    records::{self, ApplicationRows},
+    store::Store,
+};
+use crate::{
+    ApplicationPage, StoreError, StoreResult,
+    postgres::{DatabaseConnection, DatabaseEngine, described, no_answer},
+    statements::{KEYS_AND_UNITS, SqlField::Text, SqlRow},
+};
 use scoregate_base::clock::Day;
 
 /// Applications per page when reading a file.

@@ -1,14 +1,16 @@
 //! Owners of applications that an operator created.
 
 use super::{limits_until, owners, sign_in};
-use crate::statements::SqlField::{Text, Time};
-use crate::statements::{Done, Tables};
 use crate::{
     Attachment, LinkAllowance, NewMail, NewSignInLink, OwnerRefusal, StoreChange, StoreError,
     StoredOwner,
+    statements::{
+        Done,
+        SqlField::{Text, Time},
+        Tables,
+    },
 };
-use scoregate_base::clock::Day;
-use scoregate_base::limits::OwnLimits;
+use scoregate_base::{clock::Day, limits::OwnLimits};
 
 const INVITE: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";

@@ -3,14 +3,17 @@
 //! A position in the feed consists of the number of an audit record, the identity of the data set, and the history of
 //! the server.
 
-use super::store::Access::Read;
-use super::store::Store;
-use crate::statements::SqlField::{Number, Text};
-use crate::statements::{Fault, RowResult, SqlRow};
-use crate::stored::stored;
-use crate::{AuditQuery, AuditRecord, ChangedApplications, FeedPosition, StoreResult};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::ApplicationId;
+use super::store::{Access::Read, Store};
+use crate::{
+    AuditQuery, AuditRecord, ChangedApplications, FeedPosition, StoreResult,
+    statements::{
+        Fault, RowResult,
+        SqlField::{Number, Text},
+        SqlRow,
+    },
+    stored::stored,
+};
+use scoregate_base::{clock::Wall, keys::ApplicationId};
 
 /// A limited number of applications that changed after a position, in the order of their last changes.
 const CHANGED: &str = "

@@ -4,19 +4,25 @@
 //! Other changes are locked out first, so that the numbers of audit records are in commit order: a reader that has seen
 //! a number has seen every earlier change.
 
-use super::store::{Access, Store};
 use super::{
-    attachments, closed_applications, leaks, limits_until, notices, owners, records, request_totals,
+    attachments, closed_applications, leaks, limits_until, notices, owners, records,
+    request_totals,
+    store::{Access, Store},
 };
-use crate::statements::SqlField::{Digest as DigestOf, OptionalText, OptionalTime, Text, Time};
-use crate::statements::{Done, Fault, SqlField, Tables};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoreResult, StoredApplication,
     StoredKey, audit_detail,
+    statements::{
+        Done, Fault,
+        SqlField::{self, Digest as DigestOf, OptionalText, OptionalTime, Text, Time},
+        Tables,
+    },
 };
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::OwnLimits;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::Digest,
+    limits::OwnLimits,
+};
 
 const CREATE: &str = "
 INSERT INTO {schema}.applications (id, name, tier, own_limits, created_at, {columns})

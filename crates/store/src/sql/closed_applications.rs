@@ -4,10 +4,12 @@
 //! Every closure is stored, and the units are read only when another application is created. Until then, a gateway that
 //! has not received the change, or another process, may lease units for a revoked key.
 
-use crate::statements::SqlField::{Digest as DigestOf, Text};
-use crate::statements::{Done, Tables};
-use scoregate_base::clock::Day;
-use scoregate_base::keys::Digest;
+use crate::statements::{
+    Done,
+    SqlField::{Digest as DigestOf, Text},
+    Tables,
+};
+use scoregate_base::{clock::Day, keys::Digest};
 
 const MAILBOX_OF_APPLICATION: &str = "
 SELECT o.mailbox FROM {schema}.owned_applications a JOIN {schema}.owners o ON o.id = a.owner WHERE a.application = $1";

@@ -2,14 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::store::Access::{Change, Read, Write};
-use super::store::Store;
-use crate::statements::SqlField::{Bytes, Flag, Number, Text};
-use crate::statements::{Done, RowResult, SqlRow, Tables, parameters};
-use crate::stored::stored;
-use crate::{DayRecord, EvidenceQuery, HourRecord, StoreResult};
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::{BadEvidence, DayEvidence, EVIDENCE_DAYS_KEPT, HourEvidence};
+use super::store::{
+    Access::{Change, Read, Write},
+    Store,
+};
+use crate::{
+    DayRecord, EvidenceQuery, HourRecord, StoreResult,
+    statements::{
+        Done, RowResult,
+        SqlField::{Bytes, Flag, Number, Text},
+        SqlRow, Tables, parameters,
+    },
+    stored::stored,
+};
+use scoregate_base::{
+    clock::Day,
+    evidence::{BadEvidence, DayEvidence, EVIDENCE_DAYS_KEPT, HourEvidence},
+};
 
 /// Maximum number of rows that are merged in one transaction.
 const AT_ONCE: usize = 500;

@@ -3,12 +3,16 @@
 //! Runs inside the writer's transaction, according to the rules of `limits::day_ledger`. The current day only moves
 //! forward: the first exchange of a later day closes every earlier one.
 
-use crate::statements::SqlField::{self, Number, Text};
-use crate::statements::{BadRecord, Done, RowResult, SqlRow, Tables};
-use crate::window_rows::{ReportReply, WindowKey, WindowRows};
-use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::NodeTotals;
+use crate::{
+    LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError,
+    statements::{
+        BadRecord, Done, RowResult,
+        SqlField::{self, Number, Text},
+        SqlRow, Tables,
+    },
+    window_rows::{ReportReply, WindowKey, WindowRows},
+};
+use scoregate_base::{clock::Day, limits::NodeTotals};
 
 const ADVANCE: &str = "UPDATE calendar SET day = $1";
 /// The units are null if the day has none. There is no row if the application is unknown and has no units.

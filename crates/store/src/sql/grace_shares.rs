@@ -1,11 +1,18 @@
 //! Shares of a day's grace, according to the rules of `limits::GraceClaim`. Claims exclude each other and all changes.
 
-use crate::HeldGraceShare;
-use crate::nodes::LIVE;
-use crate::statements::SqlField::{Number, Text};
-use crate::statements::{Done, SqlRow, Tables};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
+use crate::{
+    HeldGraceShare,
+    nodes::LIVE,
+    statements::{
+        Done,
+        SqlField::{Number, Text},
+        SqlRow, Tables,
+    },
+};
+use scoregate_base::{
+    clock::Day,
+    limits::{GraceClaim, GraceHolder, GraceShare},
+};
 
 const HOLDERS: &str =
     "SELECT share, shares, token, life, node FROM {schema}.grace_shares WHERE day = $1::text::date";

@@ -1,10 +1,13 @@
 //! Requests with an idempotency key. `outdated` deletes them.
 
-use super::store::Access::Write;
-use super::store::Store;
-use crate::statements::SqlField::{OptionalText, Text, Time};
-use crate::statements::SqlRow;
-use crate::{KeyedRequest, StoreResult};
+use super::store::{Access::Write, Store};
+use crate::{
+    KeyedRequest, StoreResult,
+    statements::{
+        SqlField::{OptionalText, Text, Time},
+        SqlRow,
+    },
+};
 
 const KEEP_REQUEST: &str = "
 INSERT INTO {schema}.idempotency_keys AS k (digest, content, salt, at, reply) VALUES ($1, $2, $3, $4, $5)

@@ -1,12 +1,18 @@
 //! Keys that were found in public. The audit trail records which places of a key are known. The trail is kept, and other changes
 //! are locked out, so if a place is reported several times, only one report changes the key.
 
-use super::owners;
-use super::store::Access::Read;
-use super::store::Store;
-use crate::statements::SqlField::{Digest as DigestOf, Text, Time};
-use crate::statements::{Done, ROWS_AT_ONCE, SqlRow, Tables, parameters};
-use crate::{LeakReport, StoreChange, StoreError, StoreResult, audit_detail};
+use super::{
+    owners,
+    store::{Access::Read, Store},
+};
+use crate::{
+    LeakReport, StoreChange, StoreError, StoreResult, audit_detail,
+    statements::{
+        Done, ROWS_AT_ONCE,
+        SqlField::{Digest as DigestOf, Text, Time},
+        SqlRow, Tables, parameters,
+    },
+};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 const FIND: &str = "SELECT digest, application FROM {schema}.keys WHERE digest IN ({digests})";

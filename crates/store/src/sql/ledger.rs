@@ -1,11 +1,17 @@
 //! The ledger of both engines.
 
-use super::store::Access::{Change, Erase, Read, Write};
-use super::store::Store;
-use super::{file_ledger, grace_shares, outdated};
+use super::{
+    file_ledger, grace_shares, outdated,
+    store::{
+        Access::{Change, Erase, Read, Write},
+        Store,
+    },
+};
 use crate::{HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, StoreFuture};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{GraceClaim, GraceShare};
+use scoregate_base::{
+    clock::Day,
+    limits::{GraceClaim, GraceShare},
+};
 
 impl Ledger for Store {
     fn day(&self) -> StoreFuture<'_, Option<Day>> {

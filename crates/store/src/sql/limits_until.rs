@@ -1,14 +1,20 @@
 //! Limits of applications, and limits that return at a set time. If several temporary changes follow each other, the
 //! limits from before the first one are restored. Account limits are never temporary and are not restored.
 
-use super::store::Access::Read;
-use super::store::Store;
-use crate::statements::SqlField::{OptionalText, Text, Time};
-use crate::statements::{Done, SqlRow, Tables};
-use crate::{ChangeKind, StoreChange, StoreError, StoreResult, audit_detail};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{LimitChanges, OwnLimits};
+use super::store::{Access::Read, Store};
+use crate::{
+    ChangeKind, StoreChange, StoreError, StoreResult, audit_detail,
+    statements::{
+        Done,
+        SqlField::{OptionalText, Text, Time},
+        SqlRow, Tables,
+    },
+};
+use scoregate_base::{
+    clock::Wall,
+    keys::ApplicationId,
+    limits::{LimitChanges, OwnLimits},
+};
 
 const READ: &str =
     "SELECT coalesce(own_limits, '') AS own_limits FROM {schema}.applications WHERE id = $1";

@@ -1,13 +1,18 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use super::store::Access::{Change, Read, Write};
-use super::store::Store;
-use crate::statements::SqlField::{Number, Text, Time};
-use crate::statements::{RowResult, SqlRow};
-use crate::stored::stored;
+use super::store::{
+    Access::{Change, Read, Write},
+    Store,
+};
 use crate::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailLane, MailOutcome, NewMail,
     NewNotice, OPERATOR, StoreResult,
+    statements::{
+        RowResult,
+        SqlField::{Number, Text, Time},
+        SqlRow,
+    },
+    stored::stored,
 };
 
 /// Sign-in links come first, because they expire soon. Then the first email of each recipient comes before any second

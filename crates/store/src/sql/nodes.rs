@@ -1,11 +1,15 @@
 //! Reports of gateways, for information only. A database stamps them with the server's clock. The single process that
 //! uses a file keeps its report in memory.
 
-use super::store::Access::Read;
-use super::store::Store;
-use crate::statements::SqlField::{self, Number, Text, Time};
-use crate::statements::{RowResult, SchemaClient, SqlRow};
-use crate::{NodeList, NodeStatus, StoreResult};
+use super::store::{Access::Read, Store};
+use crate::{
+    NodeList, NodeStatus, StoreResult,
+    statements::{
+        RowResult, SchemaClient,
+        SqlField::{self, Number, Text, Time},
+        SqlRow,
+    },
+};
 
 /// An operation named in error messages.
 const REPORT: &str = "report this gateway";

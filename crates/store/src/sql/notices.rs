@@ -1,13 +1,22 @@
 //! Notices to owners. The rules are in `store::notices`.
 
-use super::request_totals::IS_CHARGED;
-use super::store::Access::{Change, Read};
-use super::store::Store;
-use super::webhooks;
-use crate::statements::SqlField::{Number, Text, Time};
-use crate::statements::{Done, RowResult, SqlField, SqlRow, Tables};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{CalendarQuota, OwnLimits};
+use super::{
+    request_totals::IS_CHARGED,
+    store::{
+        Access::{Change, Read},
+        Store,
+    },
+    webhooks,
+};
+use crate::statements::{
+    Done, RowResult,
+    SqlField::{self, Number, Text, Time},
+    SqlRow, Tables,
+};
+use scoregate_base::{
+    clock::Day,
+    limits::{CalendarQuota, OwnLimits},
+};
 
 use crate::{
     DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, StoreResult,

@@ -1,14 +1,18 @@
 //! Deletes outdated records in batches, and merges requests of closed days.
 
 use super::request_totals;
-use crate::evidence::{HOUR_DAYS, KEY_DAYS};
-use crate::notices::NOTICE_DAYS;
-use crate::requests::REQUEST_DAYS_KEPT;
-use crate::statements::SqlField::{Number, Text, Time};
-use crate::statements::{Done, Tables};
-use crate::status::first_kept;
-use scoregate_base::clock::Day;
-use scoregate_base::evidence::EVIDENCE_DAYS_KEPT;
+use crate::{
+    evidence::{HOUR_DAYS, KEY_DAYS},
+    notices::NOTICE_DAYS,
+    requests::REQUEST_DAYS_KEPT,
+    statements::{
+        Done,
+        SqlField::{Number, Text, Time},
+        Tables,
+    },
+    status::first_kept,
+};
+use scoregate_base::{clock::Day, evidence::EVIDENCE_DAYS_KEPT};
 
 const DELETE: &str = "
 DELETE FROM {schema}.{table} WHERE ({key}) IN (

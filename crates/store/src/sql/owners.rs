@@ -1,20 +1,29 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 
-use super::store::Access::{self, Read, Write};
-use super::store::Store;
-use super::webhooks;
-use super::{closed_applications, limits_until};
-use crate::notices::parse_notices;
-use crate::statements::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
-use crate::statements::{Done, RowResult, SqlRow, Tables};
-use crate::stored::stored;
+use super::{
+    closed_applications, limits_until,
+    store::{
+        Access::{self, Read, Write},
+        Store,
+    },
+    webhooks,
+};
 use crate::{
     OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, StoreError, StoreResult,
     StoredOwner, notice_words,
+    notices::parse_notices,
+    statements::{
+        Done, RowResult,
+        SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time},
+        SqlRow, Tables,
+    },
+    stored::stored,
 };
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::OwnLimits;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::OwnLimits,
+};
 
 const COLUMNS: &str = "
        o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.own_limits, o.suspended_at,

@@ -3,17 +3,24 @@
 //! An unreadable record is reported and skipped. Values that can be read are not validated here: code that knows the
 //! tiers checks whether a tier exists.
 
-use super::store::Access::{Read, Write};
-use super::store::Store;
-use crate::statements::SqlField::{Digest as DigestOf, Number, Text, Time};
-use crate::statements::{BadRecord, Done, ROWS_AT_ONCE, RowResult, SqlRow, Tables, parameters};
-use crate::stored::stored;
+use super::store::{
+    Access::{Read, Write},
+    Store,
+};
 use crate::{
     ApplicationPage, Description, KeyUse, StoreChange, StoreResult, StoredApplication, StoredKey,
+    statements::{
+        BadRecord, Done, ROWS_AT_ONCE, RowResult,
+        SqlField::{Digest as DigestOf, Number, Text, Time},
+        SqlRow, Tables, parameters,
+    },
+    stored::stored,
 };
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::OwnLimits;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::ApplicationId,
+    limits::OwnLimits,
+};
 
 /// One row for each key, and one for an application without keys, in the order in which [`ApplicationRows`] expects
 /// them.

@@ -7,17 +7,24 @@
 //! A report that arrived after the merge would be counted twice. So reports and merges exclude each other, and a report
 //! about a day that may be merged is ignored.
 
-use super::store::Access::{Change, Read};
-use super::store::Store;
-use crate::requests::{REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN};
-use crate::statements::SqlField::{Number, OptionalText, Text};
-use crate::statements::{Done, RowResult, SiteLock, SqlRow, Tables};
-use crate::stored::stored;
+use super::store::{
+    Access::{Change, Read},
+    Store,
+};
 use crate::{
     RequestList, RequestOutcome, RequestQuery, RequestTotal, StoreResult, UsageList, UsageTotal,
+    requests::{REQUEST_DAYS_KEPT, REQUEST_DAYS_OPEN},
+    statements::{
+        Done, RowResult, SiteLock,
+        SqlField::{Number, OptionalText, Text},
+        SqlRow, Tables,
+    },
+    stored::stored,
 };
-use scoregate_base::clock::Day;
-use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_base::{
+    clock::Day,
+    keys::{ApplicationId, OwnerId},
+};
 
 /// The columns that identify a total.
 pub(crate) const KEY: &str = "day, application, endpoint, outcome";

@@ -1,10 +1,11 @@
 //! The current day of a restored store, whose grants since the backup are unknown.
 
-use crate::statements::SqlField::Text;
-use crate::statements::{Done, SqlRow, Tables};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{LimitSetting, OwnLimits};
-use scoregate_base::plans::Tier;
+use crate::statements::{Done, SqlField::Text, SqlRow, Tables};
+use scoregate_base::{
+    clock::Day,
+    limits::{LimitSetting, OwnLimits},
+    plans::Tier,
+};
 
 const CLOSE: &str = "
 INSERT INTO {schema}.ledger_days (day, application, granted)

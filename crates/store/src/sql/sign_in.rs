@@ -1,16 +1,25 @@
 //! Links sent by email, which are used to sign up and to sign in.
 
-use super::notices;
-use super::owners::owner;
-use super::store::Access::{Change, Read};
-use super::store::Store;
-use crate::statements::SqlField::{Digest as DigestOf, Flag, Text, Time};
-use crate::statements::{Done, SqlRow, Tables};
+use super::{
+    notices,
+    owners::owner,
+    store::{
+        Access::{Change, Read},
+        Store,
+    },
+};
 use crate::{
     MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoreResult, StoredOwner, UsableLink,
+    statements::{
+        Done,
+        SqlField::{Digest as DigestOf, Flag, Text, Time},
+        SqlRow, Tables,
+    },
 };
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::{
+    clock::Wall,
+    keys::{Digest, OwnerId},
+};
 
 const UNUSED_LINK: &str = "
 SELECT l.email, l.mailbox, (SELECT id FROM {schema}.owners o WHERE o.mailbox = l.mailbox) AS owner

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::store::Access::{Change, Read};
-use super::store::Store;
-use crate::statements::SqlField::{Flag, Number, Text, Time};
-use crate::statements::{Done, RowResult, SqlRow, Tables};
-use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
-use crate::stored::stored;
+use super::store::{
+    Access::{Change, Read},
+    Store,
+};
 use crate::{
     IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
     StatusMinute, StoreError, StoreResult,
+    statements::{
+        Done, RowResult,
+        SqlField::{Flag, Number, Text, Time},
+        SqlRow, Tables,
+    },
+    status::{DAY_MINUTES, day_of_minute, first_kept},
+    stored::stored,
 };
 
 /// Unchanged rows are not written.

@@ -2,17 +2,14 @@
 //!
 //! Each subject adds its calls in a separate file.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use crate::dump;
-use crate::embedded::FileEngine;
-use crate::postgres::{DatabaseEngine, DatabaseLink, PostgresDocuments, inspect};
-use crate::statements::schema::FORMAT;
-use crate::statements::{Done, FileConnection, SchemaClient, Tables, done};
 use crate::{
     ConnectionFault, DatabaseConfig, DatabaseStatus, ExchangeCounts, OpenFailure, SeenTimelines,
-    SharedDocuments, StoreResult,
+    SharedDocuments, StoreResult, dump,
+    embedded::FileEngine,
+    postgres::{DatabaseEngine, DatabaseLink, PostgresDocuments, inspect},
+    statements::{Done, FileConnection, SchemaClient, Tables, done, schema::FORMAT},
 };
 use scoregate_base::clock::Clock;
 

@@ -1,14 +1,15 @@
 //! Webhooks of owners. The rules are in `store::owners`.
 
-use super::store::Access::Read;
-use super::store::Store;
-use crate::statements::SqlField::{OptionalText, Text, Time};
-use crate::statements::{Done, SqlRow, Tables};
+use super::store::{Access::Read, Store};
 use crate::{
     MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoreResult, StoredWebhook, WebhookChange,
+    statements::{
+        Done,
+        SqlField::{OptionalText, Text, Time},
+        SqlRow, Tables,
+    },
 };
-use scoregate_base::clock::Wall;
-use scoregate_base::secret::Secret;
+use scoregate_base::{clock::Wall, secret::Secret};
 
 const FIND: &str = "
 SELECT id, owner, url, secret, old_secret, rotated_at, verified_at,

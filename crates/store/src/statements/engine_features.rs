@@ -4,8 +4,7 @@
 //!
 //! Advisory locks are not used. Instead, the row of `site` is locked in one of three modes.
 
-use tokio_postgres::Client;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, error::SqlState};
 
 /// The timeline is read from the current end of the log, because the timeline of the last checkpoint is outdated for a
 /// while after a promotion. The change feed reads the timeline of the checkpoint, which needs no access to the log.

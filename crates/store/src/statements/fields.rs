@@ -1,7 +1,6 @@
 //! Values and parts of statements.
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
+use scoregate_base::{clock::Wall, keys::Digest};
 
 /// Joins applications with their keys and the units of day `$1`. All three tables are ordered by application, so each
 /// lookup starts near the previous row.

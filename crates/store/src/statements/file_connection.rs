@@ -2,12 +2,16 @@
 
 use futures_util::FutureExt as _;
 use parking_lot::ReentrantMutex;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{
+    Connection, Row, ToSql, params_from_iter,
+    types::{ToSqlOutput, ValueRef},
+};
 
-use super::fault::Done;
-use super::fields::{KEYS_AND_UNITS, SqlField};
-use super::rows::{EngineRow, SqlRow, SqlValue};
+use super::{
+    fault::Done,
+    fields::{KEYS_AND_UNITS, SqlField},
+    rows::{EngineRow, SqlRow, SqlValue},
+};
 use crate::stored::millis;
 
 /// A connection to a file. One thread uses it. It is a mutex because work that is written for both engines must be

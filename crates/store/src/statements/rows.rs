@@ -5,8 +5,7 @@
 
 use std::cell::Cell;
 
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
+use scoregate_base::{clock::Wall, keys::Digest};
 
 /// Why a record cannot be read.
 #[derive(Debug)]

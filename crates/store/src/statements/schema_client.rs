@@ -4,14 +4,18 @@
 //! pooler.
 
 use bytes::BytesMut;
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Row, RowStream};
+use tokio_postgres::{
+    Client, Row, RowStream,
+    types::{IsNull, ToSql, Type, to_sql_checked},
+};
 
-use super::engine_features::EngineFeatures;
-use super::fault::Done;
-use super::fields::SqlField;
-use super::rows::{EngineRow, SqlValue};
-use super::schema_name::SchemaName;
+use super::{
+    engine_features::EngineFeatures,
+    fault::Done,
+    fields::SqlField,
+    rows::{EngineRow, SqlValue},
+    schema_name::SchemaName,
+};
 use crate::stored::millis;
 
 /// Replacements of terms for a database.

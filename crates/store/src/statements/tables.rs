@@ -7,11 +7,13 @@ use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
 
-use super::fault::Done;
-use super::fields::SqlField;
-use super::file_connection::{self, FileConnection};
-use super::rows::{RowResult, SqlRow};
-use super::schema_client::SchemaClient;
+use super::{
+    fault::Done,
+    fields::SqlField,
+    file_connection::{self, FileConnection},
+    rows::{RowResult, SqlRow},
+    schema_client::SchemaClient,
+};
 use crate::NewMail;
 use scoregate_base::clock::{Day, Wall};
 

@@ -5,11 +5,13 @@ mod content;
 mod markup;
 
 use super::*;
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence};
-use scoregate_base::keys::{ApplicationId, OwnerId};
-use scoregate_base::limits::{LimitRule, LimitStatus, OwnLimits};
-use scoregate_base::secret::Secret;
+use scoregate_base::{
+    clock::{Day, Wall},
+    evidence::{DayEvidence, DocumentMark, HourEvidence},
+    keys::{ApplicationId, OwnerId},
+    limits::{LimitRule, LimitStatus, OwnLimits},
+    secret::Secret,
+};
 use scoregate_store::{
     Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal,
     StoredApplication, StoredKey, StoredOwner, StoredWebhook, sample,

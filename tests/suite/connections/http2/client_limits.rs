@@ -3,27 +3,35 @@
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpSocket;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpSocket,
+};
 
-use super::unread_responses::{AttackTarget, program};
 use super::{
     DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Wire, code,
     frame, get, request,
+    unread_responses::{AttackTarget, program},
 };
-use crate::balances::own;
-use crate::client::Connection;
-use crate::connections::slow_clients::{self, Part};
-use crate::full_runs::is_full_size;
-use crate::program::{Keys, ProgramClient};
-use crate::world::{World, good};
+use crate::{
+    balances::own,
+    client::Connection,
+    connections::slow_clients::{self, Part},
+    full_runs::is_full_size,
+    program::{Keys, ProgramClient},
+    world::{World, good},
+};
 
 const INITIAL_WINDOW: u16 = 4;
 const REFUSED_STREAM: u32 = 7;

@@ -8,8 +8,7 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use crate::client::Response;
-use crate::world::World;
+use crate::{client::Response, world::World};
 
 /// A connection with any number of requests in flight.
 #[derive(Clone)]

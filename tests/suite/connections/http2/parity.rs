@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::http2_client::Http2Client;
-use crate::client::Response;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    world::{World, good},
+};
 
 const WIDE: &str = "guard.per_minute = 100000";
 

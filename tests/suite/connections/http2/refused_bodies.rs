@@ -1,8 +1,10 @@
 //! The state of a connection after the body of a request was refused.
 
 use super::{StreamOutcome, Wire, fields, opening};
-use crate::mcp::session::post;
-use crate::world::{World, good};
+use crate::{
+    mcp::session::post,
+    world::{World, good},
+};
 
 #[tokio::test]
 async fn http2_a_connection_whose_body_is_refused_ends_once_it_is_answered_and_waits_for_nothing() {

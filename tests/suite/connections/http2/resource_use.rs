@@ -1,18 +1,22 @@
 //! Resource use of the real program under floods: memory is freed afterwards, and other clients are not delayed.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use super::floods::floods;
-use super::http2_client::Http2Client;
-use super::{Wire, get, request};
-use crate::client::Connection;
-use crate::program::{BUILT_IN, Keys, Program};
+use super::{Wire, floods::floods, get, http2_client::Http2Client, request};
+use crate::{
+    client::Connection,
+    program::{BUILT_IN, Keys, Program},
+};
 
 const MEGABYTE: u64 = 1 << 20;
 /// Limit of additional memory after all floods.

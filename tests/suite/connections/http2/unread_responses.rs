@@ -3,29 +3,39 @@
 
 #![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
-use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt as _};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use futures_util::{
+    future::join_all,
+    stream::{self, StreamExt as _},
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName},
+};
 use scoregate_base::clock::{Clock, Mono};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+    task::JoinHandle,
+};
 use tokio_rustls::TlsConnector;
 
 use super::{GOAWAY, HEADERS, PREFACE, SETTINGS, Wire, frame, get, request};
-use crate::client::Connection;
-use crate::connections::slow_clients::{self, Part};
-use crate::full_runs::is_full_size;
-use crate::program::{BUILT_IN, Program};
-use crate::world::{World, good};
+use crate::{
+    client::Connection,
+    connections::slow_clients::{self, Part},
+    full_runs::is_full_size,
+    program::{BUILT_IN, Program},
+    world::{World, good},
+};
 
 const INITIAL_WINDOW: u16 = 4;
 const SECOND: Duration = Duration::from_secs(1);

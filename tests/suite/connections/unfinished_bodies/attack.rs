@@ -1,10 +1,14 @@
 //! The bytes that an attacker sends.
 
-use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr},
+};
 
-use crate::connections::http2::{DATA, PREFACE, SETTINGS, fields, frame, opening};
-use crate::site::leaked_keys::{self, Scanner};
+use crate::{
+    connections::http2::{DATA, PREFACE, SETTINGS, fields, frame, opening},
+    site::leaked_keys::{self, Scanner},
+};
 
 /// The number of bytes sent of a body of 64 KiB.
 pub(super) const SENT: usize = 60 << 10;

@@ -9,26 +9,34 @@
 
 mod attack;
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{
+    StreamExt as _,
+    future::join_all,
+    stream::{self, FuturesUnordered},
+};
 use scoregate_base::clock::Clock;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::http2::unread_responses::{AttackTarget, Stream, program_with};
-use crate::client::{Connection, Response};
-use crate::full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page};
-use crate::mcp::session::{call, post, rpc};
-use crate::program::{Keys, Program};
-use crate::site::leaked_keys::{self, Scanner};
-use crate::world::{World, good};
+use crate::{
+    client::{Connection, Response},
+    full_runs::{BUILD, CARGO_TEST, cores, is_full_size, write_page},
+    mcp::session::{call, post, rpc},
+    program::{Keys, Program},
+    site::leaked_keys::{self, Scanner},
+    world::{World, good},
+};
 
 use attack::{Attack, SENT, Target, Transport};
 

@@ -8,16 +8,16 @@
 mod rng;
 mod table;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ENDPOINTS;
+use scoregate_base::{clock::Wall, routes::ENDPOINTS};
 
-use crate::client::{Connection, Response};
-use crate::full_runs::is_full_size;
-use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
-use crate::world::{Customer, NOON, World};
+use crate::{
+    client::{Connection, Response},
+    full_runs::is_full_size,
+    snapshot_upstream::{DOCUMENTS, SnapshotUpstream},
+    world::{Customer, NOON, World},
+};
 
 use rng::{Callers, Rng};
 use table::Row;

@@ -1,7 +1,6 @@
 //! A seeded random number generator, and the times at which the backend refreshes and callers send requests.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 const HOUR: u64 = 3_600;
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 
-use super::gateways::{CurrentProcess, FaultyFleet, GATEWAYS};
-use super::population::{ApplicationRole, FleetApplication};
-use super::trace::{
-    DayLimit, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
+use super::{
+    gateways::{CurrentProcess, FaultyFleet, GATEWAYS},
+    population::{ApplicationRole, FleetApplication},
+    trace::{
+        DayLimit, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
+    },
 };
-use crate::fleet::*;
-use crate::load_clients::Reply;
+use crate::{fleet::*, load_clients::Reply};
 
 /// How long a client waits for a response.
 const TIMEOUT: Duration = Duration::from_secs(15);

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::gateways::FaultyFleet;
-use super::population::{ApplicationRole, FleetApplication, QUOTAS, TIERS};
-use super::schedule::SeededChoice;
-use super::trace::SeenRevocation;
+use super::{
+    gateways::FaultyFleet,
+    population::{ApplicationRole, FleetApplication, QUOTAS, TIERS},
+    schedule::SeededChoice,
+    trace::SeenRevocation,
+};
 
 /// Makes random changes until the run is over.
 pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {

@@ -1,12 +1,13 @@
 //! Refusals by the daily quota that come long before a 200 on the same day. Each one has a cause within the bounds of
 //! `docs/guarantees.md`: another limit, or units that other gateways hold or that were lost.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::gateways::GATEWAYS;
-use super::laws::{PROPAGATION, affects};
-use super::trace::{DayLimit, FaultWindow, QuotaChange, SeenOutcome, SeenRequest, Trace};
+use super::{
+    gateways::GATEWAYS,
+    laws::{PROPAGATION, affects},
+    trace::{DayLimit, FaultWindow, QuotaChange, SeenOutcome, SeenRequest, Trace},
+};
 
 /// A refusal is early if a request more than this many seconds later got a 200 on the same day.
 const EARLY: f64 = 10.0;

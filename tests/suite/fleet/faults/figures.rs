@@ -1,10 +1,11 @@
 //! The figures of a run: printed, and after a full run written to a dated page.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::early_refusals::EarlyRefusals;
-use super::trace::{SeenOutcome, Trace};
+use super::{
+    early_refusals::EarlyRefusals,
+    trace::{SeenOutcome, Trace},
+};
 use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 const CAUSES: &str = "Raised | Raised, units left | Outdated | Held | Without the database";

@@ -1,21 +1,29 @@
 //! Three gateways with faulty links to a cluster of two database servers, and the operations on them.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::{
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
-use super::population::FleetApplication;
-use super::trace::{
-    FaultWindow, KeptUnits, KnownRevocation, QuotaChange, SeenRequest, SeenRevocation, UsedUp,
+use super::{
+    population::FleetApplication,
+    trace::{
+        FaultWindow, KeptUnits, KnownRevocation, QuotaChange, SeenRequest, SeenRevocation, UsedUp,
+    },
 };
-use crate::fake_clock::{FakeClock, remove_shared_memory};
-use crate::fleet::*;
-use crate::links::{FaultyLink, LinkMode};
-use crate::postgres::OWNER;
+use crate::{
+    fake_clock::{FakeClock, remove_shared_memory},
+    fleet::*,
+    links::{FaultyLink, LinkMode},
+    postgres::OWNER,
+};
 
 pub(super) const GATEWAYS: usize = 3;
 /// A start is repeated until it succeeds, as a service manager does.

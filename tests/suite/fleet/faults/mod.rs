@@ -16,14 +16,11 @@ mod population;
 mod schedule;
 mod trace;
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use scoregate_base::clock::{Clock, Wall};
 
-use crate::cluster::PostgresCluster;
-use crate::fake_clock::FakeClock;
-use crate::program::run_with;
+use crate::{cluster::PostgresCluster, fake_clock::FakeClock, program::run_with};
 
 use super::{is_full_size, note};
 use early_refusals::EarlyRefusals;

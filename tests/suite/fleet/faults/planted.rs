@@ -1,8 +1,10 @@
 //! Each check of `laws` finds a planted violation, and nothing in a record without one.
 
-use super::early_refusals::{EarlyCause, EarlyRefusals};
-use super::laws;
-use super::trace::*;
+use super::{
+    early_refusals::{EarlyCause, EarlyRefusals},
+    laws,
+    trace::*,
+};
 
 fn request(application: usize, number: u32, sent: f64, outcome: SeenOutcome) -> SeenRequest {
     let id = RequestNumber {

@@ -1,7 +1,6 @@
 //! The applications of a run: all tiers, quotas that can be used up, and keys to be revoked.
 
-use super::gateways::FaultyFleet;
-use super::trace::AllowedUse;
+use super::{gateways::FaultyFleet, trace::AllowedUse};
 
 /// An application, and how its clients use it.
 #[derive(Clone, Debug)]

@@ -1,13 +1,12 @@
 //! The random schedule of faults, and its execution.
 
-use std::sync::atomic::Ordering;
-use std::thread::Scope;
-use std::time::Duration;
+use std::{sync::atomic::Ordering, thread::Scope, time::Duration};
 
-use super::gateways::{FaultyFleet, GATEWAYS};
-use super::trace::FaultWindow;
-use crate::cluster::PostgresCluster;
-use crate::links::LinkMode;
+use super::{
+    gateways::{FaultyFleet, GATEWAYS},
+    trace::FaultWindow,
+};
+use crate::{cluster::PostgresCluster, links::LinkMode};
 
 /// A seeded generator.
 pub(super) struct SeededChoice(u64);

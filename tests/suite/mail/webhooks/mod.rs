@@ -6,27 +6,29 @@ mod limits;
 mod operator;
 mod turns;
 
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::{io, net::SocketAddr, sync::Mutex};
 
 use data_encoding::BASE64;
 use futures_util::future::BoxFuture;
-use scoregate::mail::{
-    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl,
-    challenge,
+use scoregate::{
+    mail::{
+        OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl,
+        challenge,
+    },
+    upstream::BackendTlsSettings,
 };
-use scoregate::upstream::BackendTlsSettings;
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_store::{
     LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, SignIn, StoreError, StoredWebhook,
     WebhookChange,
 };
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 
 use super::*;
 use crate::tls_backend::Handshake;

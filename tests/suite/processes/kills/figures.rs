@@ -1,7 +1,6 @@
 //! Writes the checked figures of a full run to a dated page.
 
-use std::fmt::Write as _;
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use super::{CRASH_POINTS, End, KillRecord, Size};
 use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};

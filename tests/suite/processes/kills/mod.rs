@@ -6,18 +6,19 @@
 
 mod figures;
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
-use crate::failing_disk::{Disk, Order};
-use crate::full_runs::is_full_size;
-use crate::load_clients::{
-    CallerGroup, LoadClient, Tally, prepare, prepare_idle_applications, remaining, run_load,
+use crate::{
+    failing_disk::{Disk, Order},
+    full_runs::is_full_size,
+    load_clients::{
+        CallerGroup, LoadClient, Tally, prepare, prepare_idle_applications, remaining, run_load,
+    },
+    program::{Program, within_one_day},
 };
-use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 /// The test fails if a crash point is not reached after this many responses.

@@ -6,18 +6,22 @@
 mod key_positions;
 mod panics;
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::{net::SocketAddr, path::Path};
 
 use scoregate_base::keys::Digest;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
-use crate::connections::http2::http2_client::Http2Client;
-use crate::connections::http2::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire};
-use crate::program::{Keys, Program};
-use crate::world::{World, good};
+use crate::{
+    connections::http2::{
+        self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire, http2_client::Http2Client,
+    },
+    program::{Keys, Program},
+    world::{World, good},
+};
 
 use key_positions::Canary;
 

@@ -1,25 +1,29 @@
 //! Panics leak no key: in the message, the backtrace, the logs and the response.
 
-use std::backtrace::Backtrace;
-use std::io::Write;
-use std::net::Ipv4Addr;
-use std::panic::{set_hook, take_hook};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::{
+    backtrace::Backtrace,
+    io::Write,
+    net::Ipv4Addr,
+    panic::{set_hook, take_hook},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use http::Request;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use pollster::block_on as wait;
-use scoregate::gateway::{AccessLog, ConnectionTrust, LogSampling, Peer};
-use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
-use scoregate_observe::telemetry::access_log_writer::AccessLogWriter;
-use scoregate_observe::telemetry::metrics::Counter;
-use tracing::Dispatch;
-use tracing::dispatcher::{set_default, with_default};
+use scoregate::{
+    gateway::{AccessLog, ConnectionTrust, LogSampling, Peer},
+    upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest},
+};
+use scoregate_observe::telemetry::{access_log_writer::AccessLogWriter, metrics::Counter};
+use tracing::{
+    Dispatch,
+    dispatcher::{set_default, with_default},
+};
 
-use crate::in_process_upstream::behind;
-use crate::world::World;
+use crate::{in_process_upstream::behind, world::World};
 
 use super::key_positions::Canary;
 

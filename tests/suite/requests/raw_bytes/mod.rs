@@ -12,12 +12,13 @@ mod row;
 mod server;
 mod targets;
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use crate::backend::Received;
-use crate::client::Response;
-use crate::raw::{After, is_codec_response};
+use crate::{
+    backend::Received,
+    client::Response,
+    raw::{After, is_codec_response},
+};
 
 use row::{INDEX, MODELS, NO_BODY, Row, complete, expanded};
 use server::{TestServer, Wire};

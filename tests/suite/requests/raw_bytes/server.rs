@@ -1,28 +1,37 @@
 //! The server under test: a complete gateway, with or without TLS, in front of a recording backend, with keys of two
 //! customers.
 
-use std::io;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use scoregate::app::{self, RunningServer};
-use scoregate::config::{read_text, resolve};
-use scoregate::registry::NewApplication;
-use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::limits::{LimitSetting, OwnLimits};
-use scoregate_base::routes::Selection;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName},
+};
+use scoregate::{
+    app::{self, RunningServer},
+    config::{read_text, resolve},
+    registry::NewApplication,
+};
+use scoregate_base::{
+    clock::{Clock, ManualClock, Wall},
+    limits::{LimitSetting, OwnLimits},
+    routes::Selection,
+};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 use tokio_rustls::TlsConnector;
 
 use super::row::KeyRing;
-use crate::backend::Backend;
-use crate::client::{Connection, Rules};
-use crate::optional_headers::OptionalHeaders;
-use crate::world::{NOON, good};
+use crate::{
+    backend::Backend,
+    client::{Connection, Rules},
+    optional_headers::OptionalHeaders,
+    world::{NOON, good},
+};
 
 /// A plain or TLS stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}

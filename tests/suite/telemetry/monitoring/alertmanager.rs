@@ -2,24 +2,21 @@
 //! into one notification. The alerts of an outage equal the alerts that promtool expects in
 //! `deploy/prometheus/tests/outage.yml`.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::process::Command;
-use std::time::Duration;
+use std::{collections::BTreeSet, net::SocketAddr, process::Command, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+};
 
-use super::dashboards::in_tree;
-use super::rules::alerts;
+use super::{dashboards::in_tree, rules::alerts};
 use crate::program::Program;
 
 /// The test fails if a notification takes longer than this.

@@ -1,9 +1,7 @@
 //! The dashboards in the repository: each panel has a question, a unit and an action, and works after an import.
 //! Whether the queries return data is tested against a real Prometheus (`monitoring`).
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
+use std::{collections::BTreeSet, path::PathBuf, process::Command};
 
 use serde_json::Value as Json;
 

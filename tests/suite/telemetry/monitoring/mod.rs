@@ -10,14 +10,18 @@ mod promql;
 mod rules;
 mod traffic;
 
-use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::{
+    collections::BTreeSet,
+    io::Write as _,
+    process::{Command, Stdio},
+};
 
-use self::prometheus::Prometheus;
-use self::promql::{with_variables_replaced, without_threshold};
-use self::rules::Rule;
-use self::traffic::Traffic;
+use self::{
+    prometheus::Prometheus,
+    promql::{with_variables_replaced, without_threshold},
+    rules::Rule,
+    traffic::Traffic,
+};
 
 /// Whether a query returns data that a panel can show.
 async fn returns_data(prometheus: &Prometheus, query: &str) -> Result<(), String> {

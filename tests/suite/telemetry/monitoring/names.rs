@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use scoregate_observe::telemetry::metrics::{METRICS, MetricKind};
 
-use super::dashboards::{in_tree, panels, variables};
-use super::promql::metrics;
-use super::rules::rules;
+use super::{
+    dashboards::{in_tree, panels, variables},
+    promql::metrics,
+    rules::rules,
+};
 
 /// Series that Prometheus adds itself.
 const ADDED_BY_PROMETHEUS: [&str; 2] = ["up", "ALERTS"];

@@ -1,12 +1,13 @@
 //! Consistency of the panels of the dashboards: colours, limits, thresholds, links and pictures.
 
-use std::collections::BTreeSet;
-use std::process::Command;
+use std::{collections::BTreeSet, process::Command};
 
 use scoregate_base::plans::standard_tiers;
 
-use super::dashboards::{Panel, dashboards, in_tree, list, panels, text};
-use super::promql::metrics;
+use super::{
+    dashboards::{Panel, dashboards, in_tree, list, panels, text},
+    promql::metrics,
+};
 
 const GREEN: &str = "#16a34a";
 const AMBER: &str = "#d97706";

@@ -1,16 +1,16 @@
 //! A real Prometheus that scrapes the side ports of a test, with the rules of the repository, queried over its HTTP
 //! API. Its data directory belongs to the test, its port is free, and it stops when dropped.
 
-use std::net::SocketAddr;
-use std::process::Command;
-use std::time::Duration;
+use std::{net::SocketAddr, process::Command, time::Duration};
 
 use form_urlencoded::byte_serialize;
 use scoregate_base::clock::Clock;
 use serde_json::Value as Json;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use super::dashboards::in_tree;
 use crate::program::Program;

@@ -2,9 +2,7 @@
 //! silent and has its section in the runbook. Whether they return data is tested against a real Prometheus
 //! (`monitoring`).
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
+use std::{collections::BTreeSet, path::PathBuf, process::Command};
 
 use super::dashboards::{in_tree, panels};
 

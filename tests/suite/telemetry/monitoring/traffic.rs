@@ -1,18 +1,19 @@
 //! Traffic for every metric: every outcome, class and rule, and the failures of backend and ledger. Each step ends
 //! when the metric shows it.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-use crate::backend::{Act, json, respond};
-use crate::balances::own;
-use crate::client::Connection;
-use crate::program::run;
-use crate::upstreams::protection::wait_for_queue_length;
-use crate::world::{Customer, World, good};
+use crate::{
+    backend::{Act, json, respond},
+    balances::own,
+    client::Connection,
+    program::run,
+    upstreams::protection::wait_for_queue_length,
+    world::{Customer, World, good},
+};
 
 /// Three waiting slots, a queue of one, and a wait of at most five seconds.
 const CONCURRENCY: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";

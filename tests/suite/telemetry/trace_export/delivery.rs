@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use crate::balances::own;
-use crate::ports::ReservedPort;
-use crate::world::{World, good};
+use crate::{
+    balances::own,
+    ports::ReservedPort,
+    world::{World, good},
+};
 
-use super::receiver::{Collector, CollectorAct};
-use super::{MODELS, SERVER, counted, world};
+use super::{
+    MODELS, SERVER, counted,
+    receiver::{Collector, CollectorAct},
+    world,
+};
 
 /// Lets time pass until this many spans have this result.
 pub(super) async fn reaches(world: &World, result: &str, spans: u32) {

@@ -1,14 +1,17 @@
 //! Collectors with endless replies: spans are sent to them a limited number of times, and accepted spans only once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use scoregate_base::clock::Clock;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
-use super::delivery::reaches;
-use super::*;
+use super::{delivery::reaches, *};
 
 /// More than the buffers of two sockets.
 const MOST_SENT: usize = 16 << 20;

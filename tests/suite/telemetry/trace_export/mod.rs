@@ -10,10 +10,12 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use scoregate_base::clock::Wall;
 
-use crate::backend::{Received, respond};
-use crate::balances::own;
-use crate::client::RequestBuilder;
-use crate::world::{Customer, NOON, World, good};
+use crate::{
+    backend::{Received, respond},
+    balances::own,
+    client::RequestBuilder,
+    world::{Customer, NOON, World, good},
+};
 
 use receiver::{Collector, LEASE_WAIT, hex, text};
 

@@ -4,8 +4,7 @@ use scoregate_base::keys::Digest;
 
 use crate::world::{World, good};
 
-use super::receiver::Collector;
-use super::{MODELS, PARENT, TRACE, sampled, with_flags};
+use super::{MODELS, PARENT, TRACE, receiver::Collector, sampled, with_flags};
 
 #[tokio::test]
 async fn no_key_header_or_text_of_a_request_is_in_its_spans() {

@@ -7,8 +7,10 @@ use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
 use super::{MODELS, StandaloneBackend, known_at_noon, noon, run_caller};
-use crate::client::Connection;
-use crate::program::{Program, run};
+use crate::{
+    client::Connection,
+    program::{Program, run},
+};
 
 /// A client that requests more than the kernel buffers hold and does not read. It sends further requests, so that all
 /// buffers are full.

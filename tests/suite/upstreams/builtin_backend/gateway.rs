@@ -1,16 +1,22 @@
 //! A gateway in front of the standalone built-in backend: its responses equal those with the in-process one.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, Limit, Period, Query};
 use scoregate_scoring::Scoring;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 use super::{HOUR, StandaloneBackend, known_at_noon, noon, targets};
-use crate::client::Response;
-use crate::world::{World, good};
+use crate::{
+    client::Response,
+    world::{World, good},
+};
 
 /// A gateway whose backend is not running yet, and the address for it.
 async fn before(address: std::net::SocketAddr) -> World {

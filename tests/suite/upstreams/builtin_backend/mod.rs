@@ -4,23 +4,28 @@
 mod connections;
 mod gateway;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use scoregate::backend::{self, BackendServer};
-use scoregate_base::clock::{Clock, ManualClock, Wall};
-use scoregate_base::routes::{
-    API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Period, Query, Route, SortBy,
+use scoregate_base::{
+    clock::{Clock, ManualClock, Wall},
+    routes::{
+        API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Period, Query, Route, SortBy,
+    },
 };
 use scoregate_scoring::{Archive, RunLine, RunSource, Scoring, SuiteTable};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Connection, Response};
-use crate::world::NOON;
+use crate::{
+    client::{Connection, Response},
+    world::NOON,
+};
 
 const LICENSE: &str = "Cite \"us\".";
 const MODELS: &str = "/api/v1/models?period=24h&sortBy=combined";

@@ -1,12 +1,13 @@
 //! The figures of applications, by day, and the medians of tiers.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::rules::{FigureKind, SuspectRules};
-use crate::clock::Day;
-use crate::evidence::day::{DayEvidence, HourSummary};
-use crate::keys::{ApplicationId, OwnerId};
+use crate::{
+    clock::Day,
+    evidence::day::{DayEvidence, HourSummary},
+    keys::{ApplicationId, OwnerId},
+};
 
 /// Minimum size of the catalogue, in positions, for which shares are meaningful. With ten models, for example, any
 /// dashboard requests most of them.

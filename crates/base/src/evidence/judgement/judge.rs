@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::figures::{CallerDays, FigureRow, medians_of_tiers};
-use super::finding::{Figure, Finding};
-use super::rules::{FigureKind, FiredRule, SuspectRules, Suspicion};
-use super::together::{CallerGroup, groups};
+use super::{
+    figures::{CallerDays, FigureRow, medians_of_tiers},
+    finding::{Figure, Finding},
+    rules::{FigureKind, FiredRule, SuspectRules, Suspicion},
+    together::{CallerGroup, groups},
+};
 
 /// The findings about all applications.
 pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {

@@ -1,13 +1,16 @@
 //! Tests of each rule at, above and below its threshold.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::*;
-use crate::clock::{Day, Wall};
-use crate::evidence::day::DayEvidence;
-use crate::evidence::hour::{HourEvidence, Origin};
-use crate::evidence::mark::DocumentMark;
+use crate::{
+    clock::{Day, Wall},
+    evidence::{
+        day::DayEvidence,
+        hour::{HourEvidence, Origin},
+        mark::DocumentMark,
+    },
+};
 
 const DAY_SECONDS: u64 = 86_400;
 const CATALOGUE: u16 = 100;

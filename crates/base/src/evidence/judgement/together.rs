@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::figures::{CallerDays, LEAST_CATALOGUE, nth_largest};
-use super::rules::SuspectRules;
-use crate::evidence::day::DayEvidence;
-use crate::keys::OwnerId;
+use super::{
+    figures::{CallerDays, LEAST_CATALOGUE, nth_largest},
+    rules::SuspectRules,
+};
+use crate::{evidence::day::DayEvidence, keys::OwnerId};
 
 /// Request counts or model counts that differ by at most this share of the larger count are treated as equal.
 const TOLERANCE: f64 = 0.2;

@@ -7,9 +7,11 @@ mod search;
 
 use crate::clock::Day;
 
-use super::day_ledger::{NodeReport, NodeTotals, WindowTotals};
-use super::lease::DayBalance;
-use super::settlement::{ConfirmedTotals, EndedDay};
+use super::{
+    day_ledger::{NodeReport, NodeTotals, WindowTotals},
+    lease::DayBalance,
+    settlement::{ConfirmedTotals, EndedDay},
+};
 
 const NODES: usize = 2;
 /// The first two days form the month. On the last day, nothing is leased.

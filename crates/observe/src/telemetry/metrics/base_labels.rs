@@ -1,9 +1,11 @@
 //! Labels whose values are declared in `base`.
 
-use scoregate_base::clock::StepDirection;
-use scoregate_base::evidence::judgement::Suspicion;
-use scoregate_base::limits::LimitRule;
-use scoregate_base::routes::codes::{CODES, ErrorCode};
+use scoregate_base::{
+    clock::StepDirection,
+    evidence::judgement::Suspicion,
+    limits::LimitRule,
+    routes::codes::{CODES, ErrorCode},
+};
 
 use super::label::{FixedLabel, MetricLabel, metric_label};
 

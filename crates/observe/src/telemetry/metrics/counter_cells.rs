@@ -3,8 +3,10 @@
 //! A request updates about ten counters. If only two threads shared the numbers, counting would cost more than the rest of the
 //! work for a cache hit. Rendering is in `registry`.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
 use metrics::{CounterFn, HistogramFn};
 

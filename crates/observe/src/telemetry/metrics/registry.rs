@@ -3,10 +3,7 @@
 //! Counters are kept in [`CounterCells`] and copied to the recorder when metrics are read. Histograms are rendered
 //! here, because the recorder would need every value.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, fmt::Write as _, sync::Arc, time::Duration};
 
 use metrics::{
     Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit,
@@ -14,9 +11,11 @@ use metrics::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
-use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets};
-use super::table::{LABELS, METRICS, MetricKind, MetricRow};
-use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
+use super::{
+    CounterMatrix, FixedLabel, MetricFamily, MetricLabel,
+    counter_cells::{CounterCell, CounterCells, HistogramBuckets},
+    table::{LABELS, METRICS, MetricKind, MetricRow},
+};
 use crate::telemetry::process::{self, ProcessMetrics};
 
 /// All metrics of one program. Several registries in one process are independent.

@@ -1,12 +1,10 @@
 //! Converts the golden files of the tools to runs.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::Value;
 
-use crate::RunFailure;
-use crate::tool_logs::*;
+use crate::{RunFailure, tool_logs::*};
 
 use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 

@@ -7,9 +7,11 @@ use serde_json::Value;
 use crate::{MAX_TRIALS, RunFailure};
 use scoregate_base::clock::Wall;
 
-use crate::tool_logs::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
-use crate::tool_logs::score::LoggedScore;
-use crate::tool_logs::*;
+use crate::tool_logs::{
+    evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage},
+    score::LoggedScore,
+    *,
+};
 
 fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
     let samples = scores

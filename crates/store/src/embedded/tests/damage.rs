@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::MailKind;
-use crate::conformance::{notices, units};
-use crate::maintenance::{self, MaintenanceError};
-use crate::statements::Fault;
+use crate::{
+    MailKind,
+    conformance::{notices, units},
+    maintenance::{self, MaintenanceError},
+    statements::Fault,
+};
 use scoregate_base::keys::Digest;
 
 use super::*;

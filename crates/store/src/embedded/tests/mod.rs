@@ -8,10 +8,12 @@ mod personal_data;
 mod restores;
 mod upkeep;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
 
 use futures_util::future::join_all;
 use pollster::block_on as wait;
@@ -19,20 +21,21 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::conformance::{
-    self, LeaseReply, SingleLease as _, a_key, an_id, application_of, applications, asking,
-    changing, created, creating, found, given, make, owner_refusal, rotation, to_tier,
-};
-use crate::maintenance::{self, ImportOptions, ImportSummary, InspectionReport, MaintenanceError};
-use crate::sample::limits_set;
-use crate::statements::Done;
-use crate::statements::schema::STEPS;
 use crate::{
     ChangeKind, Description, Ledger as _, OwnerChangeKind, Store, StoreError, StoreResult,
+    conformance::{
+        self, LeaseReply, SingleLease as _, a_key, an_id, application_of, applications, asking,
+        changing, created, creating, found, given, make, owner_refusal, rotation, to_tier,
+    },
+    maintenance::{self, ImportOptions, ImportSummary, InspectionReport, MaintenanceError},
+    sample::limits_set,
+    statements::{Done, schema::STEPS},
 };
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::{LimitSetting, OwnLimits},
+};
 
 const TODAY: Day = Day::from_number(20_413);
 /// Noon of the test day.

@@ -1,10 +1,9 @@
 //! Rows in exports, and rows of a replaced store that a restore transfers.
 
 use super::*;
-use crate::dump::TABLES;
 use crate::{
     MailKind, MessageSubject, OwnerQuery, OwnerRefusal, RequestQuery, StatusMessage, StatusMinute,
-    StoredApplication, minute_of,
+    StoredApplication, dump::TABLES, minute_of,
 };
 
 /// The lines of an export, except the first and the last one, which contain the time.

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::StoreChange;
-use crate::maintenance::{self, ImportedDay, MaintenanceError};
-use scoregate_base::clock::Wall;
-use scoregate_base::limits::GraceClaim;
+use crate::{
+    StoreChange,
+    maintenance::{self, ImportedDay, MaintenanceError},
+};
+use scoregate_base::{clock::Wall, limits::GraceClaim};
 
 use super::*;
 

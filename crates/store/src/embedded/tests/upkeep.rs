@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::embedded::swap;
-use crate::maintenance::{self, MaintenanceError};
+use crate::{
+    embedded::swap,
+    maintenance::{self, MaintenanceError},
+};
 
 use super::*;
 

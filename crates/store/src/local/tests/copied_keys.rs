@@ -1,17 +1,17 @@
 //! After a change, the copy of the keys is read back in its new or its previous state, never in between, and never with a damaged
 //! application.
 
-use std::fs;
-use std::io;
-use std::time::Duration;
+use std::{fs, io, time::Duration};
 
 use tempfile::TempDir;
 
 use super::damage_each_byte;
 use crate::{CopiedReading, FeedPosition, LocalFile, StoredApplication, StoredKey, sample};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::{LimitSetting, OwnLimits};
+use scoregate_base::{
+    clock::Wall,
+    keys::Digest,
+    limits::{LimitSetting, OwnLimits},
+};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400);
 

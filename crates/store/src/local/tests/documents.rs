@@ -1,9 +1,7 @@
 //! The disk mirror keeps records across restarts, in order and within its limits. After a kill or with a full disk, it
 //! contains either old or new records. Content of a damaged file is never served.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -1,12 +1,13 @@
 //! Grace is kept across restarts, kills and failed writes, and only the original file continues it.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fs::{self, File},
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use scoregate_base::clock::Day;
-use scoregate_base::limits::GraceShare;
+use scoregate_base::{clock::Day, limits::GraceShare};
 use tempfile::TempDir;
 
 use super::{damage_each_byte, kill_again_and_again, place, report, run_on_full_disk, unusable};

@@ -4,10 +4,12 @@ mod copied_keys;
 mod documents;
 mod local_file;
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
 
 /// Environment variable with the directory for another process. That process runs the same test in the other role.
 const PLACE: &str = "DIRECTORY_OF_THE_OTHER_PROCESS";

@@ -1,10 +1,11 @@
 //! The address of the database, from a URL that contains no secrets.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode, TargetSessionAttrs},
+};
 
 /// A configuration for each host, in the order of the URL. All have the same user and database.
 #[derive(Clone)]

@@ -1,17 +1,23 @@
 //! The configuration of the database, and a connection to it.
 
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::hosts::HostFault;
-use crate::statements::{Done, EngineFeatures, Fault, SchemaClient, SchemaName};
-use crate::{StoreError, StoreResult, TransferError};
+use crate::{
+    StoreError, StoreResult, TransferError,
+    postgres::connection::hosts::HostFault,
+    statements::{Done, EngineFeatures, Fault, SchemaClient, SchemaName},
+};
 use scoregate_base::secret::SecretSetting;
 
 /// The server routine that warns about a commit that the synchronous standby did not confirm. Its text depends on the

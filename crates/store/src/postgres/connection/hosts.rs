@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, error::SqlState};
 
 use crate::postgres::connection::address::host_and_port;
 use scoregate_base::clock::Clock;

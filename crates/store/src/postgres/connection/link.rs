@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use tokio_postgres::Config;
 
-use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
-use crate::postgres::connection::hosts::{
-    ConnectionFault, DatabaseHosts, HostFault, described, no_answer,
+use crate::{
+    StoreError, StoreResult,
+    postgres::connection::{
+        database_connection::{DatabaseConfig, DatabaseConnection},
+        hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer},
+        open_failure::OpenFailure,
+        server_check::ServerCheck,
+    },
+    statements::{Done, SchemaClient},
 };
-use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::connection::server_check::ServerCheck;
-use crate::statements::{Done, SchemaClient};
-use crate::{StoreError, StoreResult};
 use scoregate_base::clock::Clock;
 
 /// A connection that is opened on demand.

@@ -1,16 +1,15 @@
 //! Notifications of changes and of shared documents, on a separate connection. They are only hints to read immediately.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, watch};
 use tokio_postgres::Config;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::database_connection::{
-    DatabaseConfig, DatabaseConnection, NotificationSink,
+use crate::postgres::connection::{
+    database_connection::{DatabaseConfig, DatabaseConnection, NotificationSink},
+    hosts::DatabaseHosts,
 };
-use crate::postgres::connection::hosts::DatabaseHosts;
 use scoregate_base::clock::Clock;
 
 /// Delay before a lost connection is reopened. Meanwhile, the feed is read at its usual interval.

@@ -1,7 +1,6 @@
 //! Why the store cannot be used yet, and the number of connections that it opens.
 
-use crate::StoreError;
-use crate::postgres::connection::hosts::ConnectionFault;
+use crate::{StoreError, postgres::connection::hosts::ConnectionFault};
 
 /// The maximum number of connections of a gateway: for keys, for leases, for owners and mail, for notifications, two
 /// for shared documents, and one while it reads all keys.

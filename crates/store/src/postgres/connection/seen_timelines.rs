@@ -5,17 +5,13 @@
 //! failover and lacks later writes. Each data set has the times of its last restore and its last gateway report. A database that
 //! lacks that report was restored from a backup.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 
-use crate::LocalFile;
-use crate::statements::ServerHistory;
+use crate::{LocalFile, statements::ServerHistory};
 
 /// The kinds of rows in the file.
 const TIMELINE: &str = "timeline";

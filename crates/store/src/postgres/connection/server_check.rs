@@ -2,20 +2,27 @@
 //! and this program must be able to use its tables. A read-only server is refused earlier, see
 //! [`DatabaseAddress`](crate::postgres::connection::address::DatabaseAddress).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Row, error::SqlState};
 
-use crate::postgres::connection::hosts::HostFault;
-use crate::postgres::connection::seen_timelines::{
-    RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState,
+use crate::{
+    postgres::{
+        connection::{
+            hosts::HostFault,
+            seen_timelines::{RestoreMarks, SeenState, SeenTimelines, ServerAge, ServerState},
+        },
+        tables::{IS_OWN, RESTORED, SchemaFormat},
+    },
+    statements::{SchemaClient, ServerHistory},
 };
-use crate::postgres::tables::{IS_OWN, RESTORED, SchemaFormat};
-use crate::statements::{SchemaClient, ServerHistory};
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.

@@ -1,19 +1,23 @@
 //! TLS for the database. A configured authority must have issued the server certificate for the name in the URL.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
 
 use scoregate_base::secret::SecretSetting;
 
-use crate::postgres::connection::address::DatabaseAddress;
-use crate::postgres::connection::database_connection::DatabaseConfig;
-use crate::statements::SchemaName;
+use crate::{
+    postgres::connection::{address::DatabaseAddress, database_connection::DatabaseConfig},
+    statements::SchemaName,
+};
 
 /// The database settings, before their files are read.
 #[derive(Clone, Debug)]

@@ -14,20 +14,19 @@
 //! Claim numbers are at least the server's clock. So no number is used twice, even after outdated rows were deleted or
 //! a failover lost some. A gateway never mistakes other content for the content that it has.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use crate::postgres::connection::link::DatabaseLink;
-use crate::postgres::database_engine::DatabaseEngine;
-use crate::statements::SqlField::{
-    Bytes as Content, Number, OptionalNumber, OptionalText, Text, Texts,
-};
-use crate::statements::{RowResult, SchemaClient, SqlField, SqlRow, Tables};
 use crate::{
     AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,
     SharedDocuments, StoreError, StoreFuture, StoreResult,
+    postgres::{connection::link::DatabaseLink, database_engine::DatabaseEngine},
+    statements::{
+        RowResult, SchemaClient,
+        SqlField::{self, Bytes as Content, Number, OptionalNumber, OptionalText, Text, Texts},
+        SqlRow, Tables,
+    },
 };
 use scoregate_base::clock::{Mono, Wall};
 

@@ -4,15 +4,21 @@
 //! Rows are locked in a fixed order, so that gateways do not deadlock: windows of several days, then days, each ordered
 //! by key. Missing rows are created first, because rows that do not exist cannot be locked.
 
-use crate::postgres::ledger::minutes::{self, LockedPools};
-use crate::postgres::ledger::report_columns::{IS_OUTDATED, ReportColumns};
-use crate::postgres::ledger::windows;
-use crate::statements::SqlField::{Flag, Number, Numbers, Text, Texts};
-use crate::statements::{Done, SchemaClient, SqlRow};
-use crate::window_rows::{ReportReply, WindowRows};
-use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::NodeTotals;
+use crate::{
+    LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome,
+    postgres::ledger::{
+        minutes::{self, LockedPools},
+        report_columns::{IS_OUTDATED, ReportColumns},
+        windows,
+    },
+    statements::{
+        Done, SchemaClient,
+        SqlField::{Flag, Number, Numbers, Text, Texts},
+        SqlRow,
+    },
+    window_rows::{ReportReply, WindowRows},
+};
+use scoregate_base::{clock::Day, limits::NodeTotals};
 use tokio_postgres::Row;
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A

@@ -3,19 +3,24 @@
 //! While an exchange is in progress, later ones queue. So the number of transactions depends on the speed of the
 //! database and not on the number of callers.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::error::SqlState;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::link::DatabaseLink;
-use crate::postgres::connection::open_failure::OpenFailure;
-use crate::postgres::ledger::day_ledger;
-use crate::statements::{Fault, SchemaClient};
-use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, StoreError, StoreResult};
+use crate::{
+    ExchangeCounts, LedgerExchange, LedgerExchangeReply, StoreError, StoreResult,
+    postgres::{
+        connection::{link::DatabaseLink, open_failure::OpenFailure},
+        ledger::day_ledger,
+    },
+    statements::{Fault, SchemaClient},
+};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;

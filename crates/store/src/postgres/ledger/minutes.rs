@@ -3,9 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::statements::SqlField::{Numbers, Texts};
-use crate::statements::{Done, SchemaClient, SqlRow};
-use crate::{LedgerReport, StoreError};
+use crate::{
+    LedgerReport, StoreError,
+    statements::{
+        Done, SchemaClient,
+        SqlField::{Numbers, Texts},
+        SqlRow,
+    },
+};
 use scoregate_base::limits::{MinuteGrant, MinutePool, MinuteReport};
 
 /// Creates missing pools.

@@ -1,7 +1,6 @@
 //! Columns of reports: the applications, and the terms that the reports assume.
 
-use crate::LedgerReport;
-use crate::statements::SqlField;
+use crate::{LedgerReport, statements::SqlField};
 
 /// Whether the application of a report `r` has terms other than the assumed ones. If the report assumes no terms,
 /// nothing is compared.

@@ -1,12 +1,19 @@
 //! Rows of calendar windows longer than a day: the part of an exchange that creates, locks and writes them.
 //! `window_rows` decides which units count towards them.
 
-use crate::LedgerReport;
-use crate::statements::SqlField::{self, Numbers, Texts};
-use crate::statements::{Done, SchemaClient, SqlRow};
-use crate::window_rows::{WindowKey, WindowRows};
-use scoregate_base::clock::Day;
-use scoregate_base::limits::{CalendarQuota, Scope};
+use crate::{
+    LedgerReport,
+    statements::{
+        Done, SchemaClient,
+        SqlField::{self, Numbers, Texts},
+        SqlRow,
+    },
+    window_rows::{WindowKey, WindowRows},
+};
+use scoregate_base::{
+    clock::Day,
+    limits::{CalendarQuota, Scope},
+};
 
 /// Creates missing rows of the windows that reports name. Their units are counted after the days are locked.
 const OPEN: &str = "

@@ -2,8 +2,10 @@
 
 use scoregate_base::clock::{Day, Wall};
 
-use crate::statements::{Done, RowResult, SchemaClient, ServerHistory, SqlRow, Tables};
-use crate::{DatabaseStatus, HotTable, TableRows};
+use crate::{
+    DatabaseStatus, HotTable, TableRows,
+    statements::{Done, RowResult, SchemaClient, ServerHistory, SqlRow, Tables},
+};
 
 /// The database, as the current user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
-use super::documents::{
-    MINUTE, NAME, Shared, claimed, content, documents, publish, published, state, two_gateways,
+use super::{
+    documents::{
+        MINUTE, NAME, Shared, claimed, content, documents, publish, published, state, two_gateways,
+    },
+    *,
 };
-use super::*;
 use crate::AgreedRefresh;
 
 /// After `event`, the contents of the documents on the server are lost, but their states and the refresh are kept. Then a gateway

@@ -23,27 +23,25 @@ mod transfer;
 mod upgrade;
 mod whole;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
-use super::connection::link::DatabaseLink;
-use super::ledger::day_ledger;
-use super::*;
-use crate::conformance::{self, an_id, created, creating, make, to_tier};
-use crate::maintenance::{DatabaseCommand, DatabaseExport};
-use crate::sample::limits_set;
-use crate::statements::SchemaClient;
-use crate::statements::schema::STEPS;
+use super::{connection::link::DatabaseLink, ledger::day_ledger, *};
 use crate::{
     Ledger as _, LedgerExchange, LedgerReport, LocalFile, ReportOutcome, RoleName, SchemaName,
-    StatusMinute, Store, StoreError, StoreResult, minute_of,
+    StatusMinute, Store, StoreError, StoreResult,
+    conformance::{self, an_id, created, creating, make, to_tier},
+    maintenance::{DatabaseCommand, DatabaseExport},
+    minute_of,
+    sample::limits_set,
+    statements::{SchemaClient, schema::STEPS},
 };
 use fixtures::*;
 use postgres::{PostgresServer, new_schema, shared_server};
-use scoregate_base::clock::{Clock, Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{LimitSetting, NodeReport, NodeTotals, OwnLimits};
+use scoregate_base::{
+    clock::{Clock, Day, Wall},
+    keys::ApplicationId,
+    limits::{LimitSetting, NodeReport, NodeTotals, OwnLimits},
+};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 

@@ -1,8 +1,6 @@
 //! A copy of a stopped server that is promoted as in a failover.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use super::postgres::{PostgresServer, give_away, launch, run};
 

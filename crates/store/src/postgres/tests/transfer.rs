@@ -1,7 +1,9 @@
 //! A site moves from a file to a database and back.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::*;
 use crate::{MessageSubject, RowCounts, TransferError, conformance, maintenance};
