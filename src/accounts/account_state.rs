@@ -452,15 +452,14 @@ impl AccountState {
     }
 
     fn drop_unused_lease(&mut self) {
-        let is_unused = |lease: &mut Box<LeaseState>| {
+        // There may be a million accounts, so an account that is not in use has no lease state.
+        self.lease.take_if(|lease: &mut Box<LeaseState>| {
             lease.call.is_none()
                 && lease.minute.is_none()
                 && lease.requests.is_unused()
                 && lease.ahead.is_none()
                 && lease.windows.is_unused()
-        };
-        // There may be a million accounts, so an account that is not in use has no lease state.
-        self.lease.take_if(is_unused);
+        });
     }
 
     /// The minute tokens that this gateway leased, if any.

@@ -313,20 +313,22 @@ impl KeyDirectory {
             let later = by_expiry.split_off(&first_unexpired);
             std::mem::replace(&mut *by_expiry, later)
         };
-        let is_retained = |(_, digest): &(Wall, Digest)| {
-            if let Some((_, removed)) = self.entries.remove_if(digest, is_removable) {
-                self.ended.insert(*digest, removed.expires_at.0);
-                return false;
-            }
-            self.entries
-                .get(digest)
-                .is_some_and(|entry| is_expired(entry.value()))
-        };
         self.without_keys
             .lock()
             .retain(|_, account| !account.can_be_dropped(now));
         // The accounts of these keys are still in use, so a later sweep visits the keys again.
-        let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
+        let mut waiting: BTreeSet<_> = due
+            .into_iter()
+            .filter(|(_, digest): &(Wall, Digest)| {
+                if let Some((_, removed)) = self.entries.remove_if(digest, is_removable) {
+                    self.ended.insert(*digest, removed.expires_at.0);
+                    return false;
+                }
+                self.entries
+                    .get(digest)
+                    .is_some_and(|entry| is_expired(entry.value()))
+            })
+            .collect();
         self.by_expiry.lock().append(&mut waiting);
     }
 

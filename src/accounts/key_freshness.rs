@@ -70,13 +70,17 @@ impl KeyFreshness {
         // After a failed attempt, the store is unreachable, and waiting would not help.
         if !newest.is_failed || newest.is_outdated {
             self.wake.notify_one();
-            let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
-            let is_newer =
-                |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
             // A timeout is not an error, because the age is checked next.
             drop(
                 clock
-                    .within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer))
+                    .within(
+                        CATCH_UP_TIMEOUT,
+                        attempts.wait_for(|attempt: &FeedAttempt| {
+                            attempt.began.is_some_and(|began: Now| {
+                                began.mono >= now.mono && began.wall >= now.wall
+                            }) && !attempt.is_outdated
+                        }),
+                    )
                     .await,
             );
         }

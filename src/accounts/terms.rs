@@ -41,25 +41,28 @@ impl TermsByTier {
         for warning in tiers.iter().flat_map(Tier::warnings) {
             tracing::warn!("{warning}");
         }
-        let make = |(index, tier): (usize, &Tier)| {
-            let limits = Limits {
-                minute: tier.limits.minute,
-                day: tier.limits.day,
-                guard,
-                grace: grace(tier.rights, tier.limits.day),
-                calendar: tier.limits.calendar,
-            };
-            let own = OwnLimits::NONE;
-            Arc::new(Terms::new(
-                TierIndex(index),
-                tier.name.as_str().into(),
-                own,
-                tier.rights,
-                limits,
-            ))
-        };
         Self {
-            each: tiers.iter().enumerate().map(make).collect(),
+            each: tiers
+                .iter()
+                .enumerate()
+                .map(|(index, tier): (usize, &Tier)| {
+                    let limits = Limits {
+                        minute: tier.limits.minute,
+                        day: tier.limits.day,
+                        guard,
+                        grace: grace(tier.rights, tier.limits.day),
+                        calendar: tier.limits.calendar,
+                    };
+                    let own = OwnLimits::NONE;
+                    Arc::new(Terms::new(
+                        TierIndex(index),
+                        tier.name.as_str().into(),
+                        own,
+                        tier.rights,
+                        limits,
+                    ))
+                })
+                .collect(),
         }
     }
 
@@ -83,12 +86,14 @@ impl TermsByTier {
 
     /// The tiers and whether they are paid, which determines the default notices to owners.
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
-        let tier = |terms: &Arc<Terms>| NoticeTier {
-            name: Arc::clone(&terms.tier_name),
-            limits: terms.limits,
-            defaults: notice_kinds(|row| row.by_default && terms.rights.is_paid()),
-        };
-        self.each.iter().map(tier).collect()
+        self.each
+            .iter()
+            .map(|terms: &Arc<Terms>| NoticeTier {
+                name: Arc::clone(&terms.tier_name),
+                limits: terms.limits,
+                defaults: notice_kinds(|row| row.by_default && terms.rights.is_paid()),
+            })
+            .collect()
     }
 
     /// The names of the tiers.

@@ -36,12 +36,13 @@ impl WindowState {
     /// Status of the current windows whose balance is known.
     pub(super) fn statuses(&self, day: DayBalance, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         let today = day.on(now.wall.day());
-        let status = |limit: CalendarQuota| {
-            let balance = self.balance(limit.window, day, today.day())?;
-            Some(limit.status(balance, today, now))
-        };
         let windows = limits.calendar.around(today.day());
-        windows.filter_map(status).collect()
+        windows
+            .filter_map(|limit: CalendarQuota| {
+                let balance = self.balance(limit.window, day, today.day())?;
+                Some(limit.status(balance, today, now))
+            })
+            .collect()
     }
 
     /// Units granted in a window to all gateways, if known. `today` is the balance of the current day.
@@ -71,12 +72,14 @@ impl WindowState {
 
     /// Units that the ledger may still grant in all windows, as far as is known.
     pub(super) fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
-        let unleased = |limit: CalendarQuota| {
-            let balance = self.balance(limit.window, day, day.day())?;
-            Some(balance.unleased(limit.quota, day))
-        };
         let windows = limits.calendar.around(day.day());
-        windows.filter_map(unleased).min().unwrap_or(u32::MAX)
+        windows
+            .filter_map(|limit: CalendarQuota| {
+                let balance = self.balance(limit.window, day, day.day())?;
+                Some(balance.unleased(limit.quota, day))
+            })
+            .min()
+            .unwrap_or(u32::MAX)
     }
 
     /// Applies the reply to a report that named windows. `node` contains this process's totals for the report's day, as stated in
@@ -88,9 +91,13 @@ impl WindowState {
         node: NodeTotals,
         windows: &[WindowUnits],
     ) {
-        let contain_today = |limit: &CalendarQuota| limit.window.contains(day.day());
         // A report that returns units of yesterday may name windows that have ended in the meantime.
-        if report.windows.is_empty() || !report.windows.iter().all(contain_today) {
+        if report.windows.is_empty()
+            || !report
+                .windows
+                .iter()
+                .all(|limit: &CalendarQuota| limit.window.contains(day.day()))
+        {
             return;
         }
         let own = if report.day == day.day() {

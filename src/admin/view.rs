@@ -69,22 +69,24 @@ impl ImportView {
         let count = |is: fn(&Result<ImportedKey, BadField>) -> bool| {
             outcomes.iter().filter(|one| is(one)).count()
         };
-        let view = |outcome: &Result<ImportedKey, BadField>| match outcome {
-            Ok(ImportedKey::Imported(id)) => LineView::Imported {
-                application: id.to_string(),
-            },
-            Ok(ImportedKey::AlreadyPresent) => LineView::Existing,
-            Err(BadField { field, reason }) => LineView::Rejected {
-                field: field.clone(),
-                error: reason.clone(),
-            },
-        };
         Self {
             imported: count(|one| matches!(one, Ok(ImportedKey::Imported(_)))),
             existing: count(|one| matches!(one, Ok(ImportedKey::AlreadyPresent))),
             rejected: count(Result::is_err),
             accept_imported,
-            results: outcomes.iter().map(view).collect(),
+            results: outcomes
+                .iter()
+                .map(|outcome: &Result<ImportedKey, BadField>| match outcome {
+                    Ok(ImportedKey::Imported(id)) => LineView::Imported {
+                        application: id.to_string(),
+                    },
+                    Ok(ImportedKey::AlreadyPresent) => LineView::Existing,
+                    Err(BadField { field, reason }) => LineView::Rejected {
+                        field: field.clone(),
+                        error: reason.clone(),
+                    },
+                })
+                .collect(),
         }
     }
 }

@@ -48,12 +48,11 @@ impl MailTasks {
     pub(super) fn start(self, background: &Background) -> FinishingTask {
         let Self { mail, webhooks } = self;
         let has_work = mail.is_some() || webhooks.is_some();
-        let work = |stop: CancellationToken| async move {
+        background.finishing(has_work.then_some(|stop: CancellationToken| async move {
             let mail = OptionFuture::from(mail.map(|mail| mail.run(stop.clone())));
             let webhooks = OptionFuture::from(webhooks.map(|webhooks| webhooks.run(stop.clone())));
             _ = tokio::join!(mail, webhooks);
-        };
-        background.finishing(has_work.then_some(work))
+        }))
     }
 }
 

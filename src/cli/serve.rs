@@ -40,9 +40,8 @@ pub(super) fn run(
     let config = settings(path, location)?;
     start_log(&config.log)?;
     access_log_writer::enable();
-    let read_settings = || settings(path, location);
     let served = runtime(config.workers)
-        .and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
+        .and_then(|runtime| runtime.block_on(serve(config, watch, || settings(path, location))));
     // The runtime has ended, so the store is closed. Only now may the lock on the data directory be released.
     printer::finish_serving(served.map(drop))
 }

@@ -232,10 +232,8 @@ fn value_of(kind: ValueKind, text: String) -> Value {
         let entries = text.split(',').map(str::trim);
         // An empty network is a mistake, as in `10.0.0.0/8,`, but an empty text is not.
         let is_empty = text.trim().is_empty();
-        let is_entry =
-            |entry: &&str| !is_empty && (kind == ValueKind::Networks || !entry.is_empty());
         return entries
-            .filter(is_entry)
+            .filter(|entry: &&str| !is_empty && (kind == ValueKind::Networks || !entry.is_empty()))
             .map(Value::from)
             .collect::<Vec<_>>()
             .into();

@@ -26,22 +26,24 @@ impl SettingValue for bool {
 impl SettingValue for String {
     /// A non-empty string on one line. A secret is any string.
     fn read(value: &Value, kind: ValueKind) -> Option<Self> {
-        let fits = |text: &&str| match kind {
-            ValueKind::Words(words) => words.contains(text),
-            ValueKind::Text | ValueKind::Path => {
-                !text.trim().is_empty() && !text.contains(char::is_control)
-            }
-            ValueKind::Secret
-            | ValueKind::Address
-            | ValueKind::Flag
-            | ValueKind::Number(..)
-            | ValueKind::Duration
-            | ValueKind::Size
-            | ValueKind::Networks
-            | ValueKind::Texts
-            | ValueKind::Instant => true,
-        };
-        value.as_str().filter(fits).map(Self::from)
+        value
+            .as_str()
+            .filter(|text: &&str| match kind {
+                ValueKind::Words(words) => words.contains(text),
+                ValueKind::Text | ValueKind::Path => {
+                    !text.trim().is_empty() && !text.contains(char::is_control)
+                }
+                ValueKind::Secret
+                | ValueKind::Address
+                | ValueKind::Flag
+                | ValueKind::Number(..)
+                | ValueKind::Duration
+                | ValueKind::Size
+                | ValueKind::Networks
+                | ValueKind::Texts
+                | ValueKind::Instant => true,
+            })
+            .map(Self::from)
     }
 }
 
@@ -76,8 +78,11 @@ impl SettingValue for Wall {
 
 impl SettingValue for Vec<String> {
     fn read(value: &Value, _: ValueKind) -> Option<Self> {
-        let text = |one: &Value| one.as_str().map(str::to_owned);
-        value.as_array()?.iter().map(text).collect()
+        value
+            .as_array()?
+            .iter()
+            .map(|one: &Value| one.as_str().map(str::to_owned))
+            .collect()
     }
 }
 

@@ -99,12 +99,13 @@ impl<'r, 'w> TableReader<'r, 'w> {
 
     /// Reads a required string on one line. Returns an empty string if it is invalid.
     pub(super) fn line(&mut self, setting: &str, most: usize) -> &'w str {
-        let is_line = |text: &&str| {
-            !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control)
-        };
         let remedy = format!("write one line of at most {most} bytes");
-        self.needed(setting, remedy, |value| value.as_str().filter(is_line))
-            .unwrap_or_default()
+        self.needed(setting, remedy, |value| {
+            value.as_str().filter(|text: &&str| {
+                !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control)
+            })
+        })
+        .unwrap_or_default()
     }
 
     /// Reports a problem with a setting or, if the name is empty, with the table itself.

@@ -355,10 +355,14 @@ impl Documents {
         let retention = &*self.retention;
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
         let always = retention.polled_when_idle();
-        let is_wanted = |(key, stored): &(DocumentKey, Arc<StoredDocument>)| {
-            (stored.uses() > 0 && follows(key)) || always.as_ref() == Some(key)
-        };
-        let mut used: Vec<_> = self.cache.all().into_iter().filter(is_wanted).collect();
+        let mut used: Vec<_> = self
+            .cache
+            .all()
+            .into_iter()
+            .filter(|(key, stored): &(DocumentKey, Arc<StoredDocument>)| {
+                (stored.uses() > 0 && follows(key)) || always.as_ref() == Some(key)
+            })
+            .collect();
         used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
         used
     }
@@ -410,14 +414,20 @@ impl Documents {
     /// All stored documents, by address.
     pub fn list(&self) -> Vec<CachedDocument> {
         let now = self.clock.now().mono;
-        let row = |(key, stored): (DocumentKey, Arc<StoredDocument>)| CachedDocument {
-            document: key.address(),
-            bytes: stored.document.bytes(),
-            items: stored.document.items(),
-            confirmed_seconds_ago: now.since(stored.confirmed).as_secs(),
-            due_in_seconds: ttl(self.due(&key, &stored), now),
-        };
-        let mut all: Vec<CachedDocument> = self.cache.all().into_iter().map(row).collect();
+        let mut all: Vec<CachedDocument> = self
+            .cache
+            .all()
+            .into_iter()
+            .map(
+                |(key, stored): (DocumentKey, Arc<StoredDocument>)| CachedDocument {
+                    document: key.address(),
+                    bytes: stored.document.bytes(),
+                    items: stored.document.items(),
+                    confirmed_seconds_ago: now.since(stored.confirmed).as_secs(),
+                    due_in_seconds: ttl(self.due(&key, &stored), now),
+                },
+            )
+            .collect();
         all.sort_by(|one, other| one.document.cmp(&other.document));
         all
     }

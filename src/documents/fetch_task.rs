@@ -247,11 +247,10 @@ impl FetchWorker {
             }
             Ok(UpstreamResponse::Unchanged { next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
-                let no_validators = || invalid("it answered 304 to a request without validators");
                 let document = confirmation
                     .before
                     .as_ref()
-                    .ok_or_else(no_validators)?
+                    .ok_or_else(|| invalid("it answered 304 to a request without validators"))?
                     .document
                     .clone();
                 Ok(self.documents.confirm(leader, document, &confirmation))
@@ -285,8 +284,10 @@ impl FetchWorker {
     /// Whether a model exists, for a response that does not show it. A model exists if it is listed or, if there is no list, if
     /// one of its documents is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
-        let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
-        key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)
+        key.id
+            .as_ref()
+            .and_then(|id| KnownModels::newest(&self.documents)?.lists(id))
+            .unwrap_or(is_stored)
     }
 
     /// Caches a failure. The failure of a fetch that was never sent is not cached, so that it can be repeated as soon

@@ -79,12 +79,19 @@ impl FleetNeed {
     /// The next step if a confirmation at `since` or later suffices.
     pub(super) fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
         let now = state.clock.at;
-        let is_enough = |published: &&PublishedDocument| {
-            let is_fresh =
-                published.due > now || published.confirmed.plus(self.overdue_interval) >= now;
-            published.confirmed >= since && is_fresh && self.unusable != Some(published.number)
-        };
-        match (state.published.as_ref().filter(is_enough), state.claim) {
+        match (
+            state
+                .published
+                .as_ref()
+                .filter(|published: &&PublishedDocument| {
+                    let is_fresh = published.due > now
+                        || published.confirmed.plus(self.overdue_interval) >= now;
+                    published.confirmed >= since
+                        && is_fresh
+                        && self.unusable != Some(published.number)
+                }),
+            state.claim,
+        ) {
             (Some(published), _) => SharedFetchStep::Take(published.clone()),
             (None, ClaimState::Free) => SharedFetchStep::Claim,
             (None, ClaimState::Held(left)) => SharedFetchStep::Wait(left),

@@ -313,11 +313,13 @@ impl Refresher {
         });
         let in_use = in_use.await.unwrap_or_default().into_iter();
         let outdated = in_use.filter(|(_, stored)| stored.confirmed < refreshed_at);
-        let refresh = |(key, _): (DocumentKey, Arc<StoredDocument>)| async move {
-            drop(self.fetcher.revalidate(&key, None).await);
-        };
         stream::iter(outdated)
-            .for_each_concurrent(CONCURRENT_REFRESHES, refresh)
+            .for_each_concurrent(
+                CONCURRENT_REFRESHES,
+                |(key, _): (DocumentKey, Arc<StoredDocument>)| async move {
+                    drop(self.fetcher.revalidate(&key, None).await);
+                },
+            )
             .await;
     }
 

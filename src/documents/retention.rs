@@ -78,10 +78,9 @@ impl Retention {
             DocumentKey::list_of_models(),
             DocumentKey::plain(Route::Providers),
         ];
-        let follows = |key: &DocumentKey| self.lifetime(key.route).follows_the_backend();
         candidates
             .into_iter()
-            .find(follows)
+            .find(|key: &DocumentKey| self.lifetime(key.route).follows_the_backend())
             .filter(|_| self.probing && self.polls_when_idle)
     }
 

@@ -196,8 +196,11 @@ impl SharedFetch {
         };
         let now = self.clock.now();
         let permit = self.builders.acquire().await.ok()?;
-        let read = move || mirror_record::read(&record, &backend, &retention, now);
-        let restored = tokio::task::spawn_blocking(read).await.ok()?;
+        let restored = tokio::task::spawn_blocking(move || {
+            mirror_record::read(&record, &backend, &retention, now)
+        })
+        .await
+        .ok()?;
         drop(permit);
         match restored {
             Ok(restored) => Some(restored.stored.document),

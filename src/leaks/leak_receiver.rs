@@ -161,13 +161,12 @@ impl LeakReceiver {
             }
             let digest = Digest::of(&reported.token);
             let shown = shown_prefix(&reported.token);
-            let new = || LeakedKey {
-                digest,
-                shown: shown.to_owned(),
-                places: BTreeSet::new(),
-            };
             keys.entry(digest)
-                .or_insert_with(new)
+                .or_insert_with(|| LeakedKey {
+                    digest,
+                    shown: shown.to_owned(),
+                    places: BTreeSet::new(),
+                })
                 .places
                 .insert(reported.place(form));
         }

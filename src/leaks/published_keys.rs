@@ -57,17 +57,18 @@ impl PublishedKeys {
     pub fn replace(&self, list: &[u8]) -> Result<(), BadPublishedKeys> {
         let list: PublishedList = serde_json::from_slice(list)
             .map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;
-        let read = |PublishedKey {
-                        key_identifier,
-                        key,
-                    }| match point(&key) {
-            Some(point) => Ok((key_identifier, point)),
-            None => Err(BadPublishedKeys::Key(key_identifier)),
-        };
         let keys = list
             .public_keys
             .into_iter()
-            .map(read)
+            .map(
+                |PublishedKey {
+                     key_identifier,
+                     key,
+                 }| match point(&key) {
+                    Some(point) => Ok((key_identifier, point)),
+                    None => Err(BadPublishedKeys::Key(key_identifier)),
+                },
+            )
             .collect::<Result<HashMap<_, _>, _>>()?;
         if keys.is_empty() {
             return Err(BadPublishedKeys::Empty);

@@ -38,14 +38,16 @@ impl ReportedToken {
         if is_fit && url.len() <= MAX_PLACE && !form.is_within(url) {
             return url.to_owned();
         }
-        let is_word = |text: &&str| {
-            (1..=40).contains(&text.len())
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-        };
         let source = self.source.as_deref().map(str::to_ascii_lowercase);
-        let source = source.as_deref().filter(is_word).unwrap_or("unknown");
+        let source = source
+            .as_deref()
+            .filter(|text: &&str| {
+                (1..=40).contains(&text.len())
+                    && text
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            })
+            .unwrap_or("unknown");
         if url.is_empty() {
             format!("an address that is not stated (source: {source})")
         } else {

@@ -20,10 +20,11 @@ pub(super) struct AllowedContent<'p> {
 impl AllowedContent<'_> {
     /// The policy for the page. Computes hashes, so callers should store the result.
     pub(super) fn policy(&self) -> String {
-        let script = |text| format!("script-src '{}'; connect-src 'self'; ", source(text));
         format!(
             "default-src 'none'; {}style-src '{}'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-            self.script.map(script).unwrap_or_default(),
+            self.script
+                .map(|text| format!("script-src '{}'; connect-src 'self'; ", source(text)))
+                .unwrap_or_default(),
             source(self.style),
         )
     }

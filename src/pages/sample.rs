@@ -199,8 +199,10 @@ impl Serialize for SampleItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for field in self.fields.iter().filter(|field| self.shows(field)) {
-            let of_this_api = || sample_value(&format!("{}.{}", self.endpoint, field.name));
-            match field.example.or_else(of_this_api) {
+            match field
+                .example
+                .or_else(|| sample_value(&format!("{}.{}", self.endpoint, field.name)))
+            {
                 Some("null") if field.presence == Presence::IfKnown => {}
                 Some(json) => {
                     let value: &RawValue =

@@ -112,10 +112,11 @@ impl GraceCharges {
             return;
         }
         let today = now.wall.day();
-        let token = || getrandom::u64().ok();
         let claims = self
             .book
-            .due_claims(today, self.node, gateways, now.mono, token);
+            .due_claims(today, self.node, gateways, now.mono, || {
+                getrandom::u64().ok()
+            });
         if claims.is_empty() {
             return;
         }
@@ -206,8 +207,12 @@ impl GraceCharges {
         *self.is_finished.lock().await = true;
         // From here on, nothing is delivered on grace.
         let shares = self.book.take_shares(today);
-        let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
-        let units: u32 = self.book.listed().iter().map(uncharged).sum();
+        let units: u32 = self
+            .book
+            .listed()
+            .iter()
+            .map(|account: &Arc<Account>| account.state().day().on(today).owed())
+            .sum();
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
         // If a share is no longer in the file and cannot be returned, it is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();

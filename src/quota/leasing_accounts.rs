@@ -29,8 +29,11 @@ impl LeasingAccounts {
         self.clean(today);
         // The list is copied, so that a request that lists its account does not wait while all accounts are visited.
         let accounts = self.accounts.lock().clone();
-        let unspent = |account: &Arc<Account>| account.state().day().on(today).unspent();
-        accounts.iter().map(unspent).map(u64::from).sum()
+        accounts
+            .iter()
+            .map(|account: &Arc<Account>| account.state().day().on(today).unspent())
+            .map(u64::from)
+            .sum()
     }
 
     /// The accounts.

@@ -83,8 +83,10 @@ impl LocalCopyWriter {
         self.write(false).await;
         let now = self.clock.now();
         let written = self.pending.lock().written;
-        let age_at_start = || self.freshness.age_of_copy(now);
-        if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
+        if let Some(age) = written
+            .map(|at| now.wall.since(at))
+            .or_else(|| self.freshness.age_of_copy(now))
+        {
             self.instruments.shared.local_copy_age(age);
         }
     }

@@ -145,16 +145,18 @@ impl OwnerMail {
         let NoticeSettings { domain, root, .. } = &self.settings;
         let at = self.changes.now().wall;
         let letter = letter(MailKind::Notice, String::new(), subject, message, root, at);
-        let mail = |(number, to): (usize, &String)| {
-            let message_id = format!("{id}.{number}@{domain}");
-            NewMail {
-                recipient: to.clone(),
-                message_id,
-                ..letter.clone()
-            }
-        };
         for some in recipients.chunks(BATCH) {
-            let mails = (outcome.queued..).zip(some).map(mail).collect();
+            let mails = (outcome.queued..)
+                .zip(some)
+                .map(|(number, to): (usize, &String)| {
+                    let message_id = format!("{id}.{number}@{domain}");
+                    NewMail {
+                        recipient: to.clone(),
+                        message_id,
+                        ..letter.clone()
+                    }
+                })
+                .collect();
             // The audit record contains the total number of recipients, so it is written only once, with the first batch.
             let store = &self.changes.store;
             if outcome.queued == 0 {

@@ -436,12 +436,11 @@ impl Registrar {
     /// Units that an application used today; `None` on a stopped system, where only the granted units are known.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
-        let used = || {
+        self.changes.serves().then(|| {
             self.changes
                 .account_of(stored)
                 .map_or(stored.granted, |account| account.used(today).into())
-        };
-        self.changes.serves().then(used)
+        })
     }
 
     /// The status of the minute and calendar limits of a stored application, with the units granted today. `None` if
@@ -465,8 +464,11 @@ impl Registrar {
 fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
     let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
-    let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key);
-    let meant: Vec<&StoredKey> = application.keys.iter().filter(is_meant).collect();
+    let meant: Vec<&StoredKey> = application
+        .keys
+        .iter()
+        .filter(|key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key))
+        .collect();
     match meant.as_slice() {
         [only] => Ok(only.digest),
         several => Err(RegistrarError::NoSuchKey {
@@ -488,13 +490,14 @@ fn all_in_force(
         .iter()
         .filter(|key| key.is_active(now))
         .collect();
-    let is_put_off = |key: &&StoredKey| {
-        key.expires_at
-            .is_some_and(|ends| at.is_none_or(|at| at > ends))
-    };
     match keys.as_slice() {
         [] => Err(RegistrarError::NoneInForce(application.id)),
-        [_, _, ..] if keys.iter().any(is_put_off) => {
+        [_, _, ..]
+            if keys.iter().any(|key: &&StoredKey| {
+                key.expires_at
+                    .is_some_and(|ends| at.is_none_or(|at| at > ends))
+            }) =>
+        {
             Err(RegistrarError::SeveralInForce(application.id, keys.len()))
         }
         all => Ok(all.iter().map(|key| key.digest).collect()),

@@ -210,19 +210,18 @@ fn names(certificate: &Certificate) -> Vec<String> {
         .get::<SubjectAltName>()
         .ok()
         .flatten();
-    let name = |general: GeneralName| {
-        if let GeneralName::DnsName(name) = general {
-            return Some(name.as_str().to_ascii_lowercase());
-        }
-        if let GeneralName::IpAddress(address) = general {
-            return Some(format!("address {:?}", address.as_bytes()));
-        }
-        None
-    };
     alternatives
         .into_iter()
         .flat_map(|(_, names)| names.0)
-        .filter_map(name)
+        .filter_map(|general: GeneralName| {
+            if let GeneralName::DnsName(name) = general {
+                return Some(name.as_str().to_ascii_lowercase());
+            }
+            if let GeneralName::IpAddress(address) = general {
+                return Some(format!("address {:?}", address.as_bytes()));
+            }
+            None
+        })
         .collect()
 }
 

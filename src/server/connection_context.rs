@@ -85,21 +85,19 @@ impl ConnectionContext {
             .as_ref()
             .filter(|_| Site::serves(path))
             .map(BesideApi::Site);
-        let leaks = || {
+        site.or_else(|| {
             self.leaks
                 .as_ref()
                 .filter(|_| LeakReceiver::serves(path))
                 .map(BesideApi::Leaks)
-        };
-        let mcp = || {
+        })
+        .or_else(|| {
             self.mcp
                 .as_deref()
                 .filter(|_| McpService::serves(path))
                 .map(BesideApi::Mcp)
-        };
-        site.or_else(leaks)
-            .or_else(mcp)
-            .filter(|_| Gateway::accepts_head(head, has_body))
+        })
+        .filter(|_| Gateway::accepts_head(head, has_body))
     }
 }
 

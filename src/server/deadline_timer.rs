@@ -111,8 +111,9 @@ impl DeadlineTimer {
     /// Whether the alarm is early enough for the next deadline. A signal from another task is either seen here, under
     /// the lock of the state, or wakes the connection afterwards.
     fn is_set(&self) -> bool {
-        let is_set_for = |kind| self.set_for & bit(kind) != 0;
-        self.activity.sole_deadline().is_some_and(is_set_for)
+        self.activity
+            .sole_deadline()
+            .is_some_and(|kind| self.set_for & bit(kind) != 0)
     }
 
     /// Ready with a signal, or with `None` if the timer fired for a deadline that has been met.

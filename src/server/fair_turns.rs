@@ -93,11 +93,15 @@ impl<T> FairTurns<T> {
 
     /// The oldest item of the network whose turn it is, in the block whose turn it is.
     pub(super) fn next(&mut self) -> Option<T> {
-        let of_network = |items: &mut VecDeque<T>| items.pop_front();
-        let of_block =
-            |networks: &mut Rotation<VecDeque<T>>| networks.next(of_network, VecDeque::is_empty);
-        self.blocks
-            .next(of_block, |networks| networks.queues.is_empty())
+        self.blocks.next(
+            |networks: &mut Rotation<VecDeque<T>>| {
+                networks.next(
+                    |items: &mut VecDeque<T>| items.pop_front(),
+                    VecDeque::is_empty,
+                )
+            },
+            |networks| networks.queues.is_empty(),
+        )
     }
 }
 

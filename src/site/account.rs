@@ -46,11 +46,13 @@ impl Site {
         let ids = live.session.owner.applications.clone();
         let stored = self.registrar.find(ids, visit.now.wall.day()).await?;
         let usage = |application| self.registrar.current_use(application);
-        let listed = |application| ListedApplication {
-            application,
-            usage: usage(application),
-        };
-        let applications: Vec<_> = stored.iter().map(listed).collect();
+        let applications: Vec<_> = stored
+            .iter()
+            .map(|application| ListedApplication {
+                application,
+                usage: usage(application),
+            })
+            .collect();
         let webhooks = self.webhooks_of(visit, live).await?;
         Ok(visit.config.pages.account(&AccountView {
             signed_in: signed_in(live, visit),
@@ -69,8 +71,13 @@ impl Site {
         let month = visit.query.field("month");
         let first = first_of_month(month, visit.now.wall.day()).ok_or(SiteRefusal::UnknownPage)?;
         let mut csv = UsageTotal::CSV_HEAD.to_owned();
-        let add = |line: UsageTotal| csv.push_str(&line.csv());
-        let digest = read_month(&self.store, first, Some(live.owner()), add).await?;
+        let digest = read_month(
+            &self.store,
+            first,
+            Some(live.owner()),
+            |line: UsageTotal| csv.push_str(&line.csv()),
+        )
+        .await?;
         let state = digest.map_or("-not-closed", |_| "");
         Ok(SiteReply::file(&format!("usage-{month}{state}.csv"), csv))
     }
@@ -203,14 +210,13 @@ pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
 
 /// The entered fields of an application.
 pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
-    let column = |column| {
-        let text = visit.form.field(column);
-        (is_entered_by_owners(column) && !text.is_empty()).then(|| text.to_owned())
-    };
     let name = visit.form.field("name").to_owned();
     ApplicationFields {
         name,
-        description: Description::from_fn(column),
+        description: Description::from_fn(|column| {
+            let text = visit.form.field(column);
+            (is_entered_by_owners(column) && !text.is_empty()).then(|| text.to_owned())
+        }),
     }
 }
 

@@ -135,13 +135,12 @@ impl Site {
         let id = visit.application()?;
         let (live, application) = self.owned_by_form(visit).await?;
         let entered = entered_fields(visit);
-        let entered_column = |column| match visit.form.field(column) {
-            _ if !is_entered_by_owners(column) => FieldChange::Keep,
-            text => text.into(),
-        };
         let change = DescriptionChange {
             name: Some(entered.name.clone()),
-            ..DescriptionChange::of_columns(entered_column)
+            ..DescriptionChange::of_columns(|column| match visit.form.field(column) {
+                _ if !is_entered_by_owners(column) => FieldChange::Keep,
+                text => text.into(),
+            })
         };
         match self.registrar.describe(live.owner(), id, change).await {
             Ok(_) => {

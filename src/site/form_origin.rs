@@ -32,12 +32,11 @@ pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
 /// Whether the browser reports that another site sent the form. Programs other than browsers send neither `Origin` nor
 /// `Sec-Fetch-Site`, so only their tokens are checked.
 pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
-    let is_own = |origin: &HeaderValue| {
+    // After DNS rebinding, a browser reports pages under a foreign name as "same-origin".
+    !headers.get_all(ORIGIN).iter().all(|origin: &HeaderValue| {
         let origin = origin.to_str();
         origin.is_ok_and(|origin| is_own_origin(origin, site_root, None))
-    };
-    // After DNS rebinding, a browser reports pages under a foreign name as "same-origin".
-    !headers.get_all(ORIGIN).iter().all(is_own) || is_followed_from_outside(headers)
+    }) || is_followed_from_outside(headers)
 }
 
 #[cfg(test)]

@@ -83,10 +83,15 @@ impl EmailAddress {
 /// Whether a text is a local part: atoms separated by dots (RFC 5322). Rejects text that programs behind a mail server
 /// may interpret as an option, a command, a file or a route.
 fn is_local_part(text: &str) -> bool {
-    let is_plain = |byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte);
-    let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
     let begins_plainly = !text.starts_with(['-', '/', '+', '#', '~']);
-    text.len() <= MAX_LOCAL && begins_plainly && text.split('.').all(is_atom)
+    text.len() <= MAX_LOCAL
+        && begins_plainly
+        && text.split('.').all(|part: &str| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte))
+        })
 }
 
 fn is_atom_byte(byte: u8) -> bool {
@@ -122,17 +127,16 @@ pub fn is_address_fragment(text: &str) -> bool {
 
 /// Whether a text is a domain name with at least two labels, the last of which is not a number.
 pub fn is_domain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=MAX_LABEL).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
     let last = text.rsplit('.').next().unwrap_or_default();
     text.contains('.')
-        && text.split('.').all(is_label)
+        && text.split('.').all(|label: &str| {
+            (1..=MAX_LABEL).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        })
         && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -284,8 +284,12 @@ fn find(path: &str) -> Option<(&'static SitePage, Option<ApplicationId>)> {
     };
     let (id, form) = one.split_at_checked(one.find('/').unwrap_or(one.len()))?;
     let id = id.parse().ok()?;
-    let is_at = |page: &&SitePage| page.path.strip_prefix("/applications/*") == Some(form);
-    Some((PAGES.iter().find(is_at)?, Some(id)))
+    Some((
+        PAGES
+            .iter()
+            .find(|page: &&SitePage| page.path.strip_prefix("/applications/*") == Some(form))?,
+        Some(id),
+    ))
 }
 
 /// Reads a form that a page of this site has sent.

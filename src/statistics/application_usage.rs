@@ -63,16 +63,15 @@ impl ApplicationUsage {
     /// Counts requests of an application.
     pub(crate) fn count(&self, account: &Arc<Account>, counted: &KindCount) {
         let caller = || Arc::clone(account);
-        let new = |inherited| TrackedUse {
-            account: (inherited == 0).then(caller),
-            ..TrackedUse::default()
-        };
         let (requests, minute) = counted.requests_of_minute();
         self.applications.count(
             era(counted.day()),
             account.id,
             requests.requests,
-            new,
+            |inherited| TrackedUse {
+                account: (inherited == 0).then(caller),
+                ..TrackedUse::default()
+            },
             |used| {
                 if !used.counts.is_empty() || requests.requests > 1 {
                     used.account.get_or_insert_with(caller);
@@ -109,12 +108,6 @@ impl ApplicationUsage {
 impl ApplicationUse {
     fn new(account: &Account, requests: Option<CountedRequests>, now: Now) -> Self {
         let terms = account.terms();
-        let allowance = |status: LimitStatus| RemainingAllowance {
-            name: status.rule.name().into(),
-            limit: status.limit,
-            remaining: status.remaining,
-            reset_at: status.reset.rfc3339(),
-        };
         Self {
             application: account.id.to_string(),
             name: account.name().into(),
@@ -123,7 +116,12 @@ impl ApplicationUse {
                 .limit_statuses(LimitRule::Guard, &terms.limits, now)
                 .into_iter()
                 .chain(account.window_statuses(&terms.limits, now))
-                .map(allowance)
+                .map(|status: LimitStatus| RemainingAllowance {
+                    name: status.rule.name().into(),
+                    limit: status.limit,
+                    remaining: status.remaining,
+                    reset_at: status.reset.rfc3339(),
+                })
                 .collect(),
             requests,
         }

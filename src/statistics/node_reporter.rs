@@ -199,8 +199,9 @@ impl NodeReporter {
         } else {
             HourEvidence::hour_of(now.minus(RECORDED_AFTER))
         };
-        let recording = |hours| self.store.record_evidence(node, hours);
-        self.requests.record_evidence(until, recording).await
+        self.requests
+            .record_evidence(until, |hours| self.store.record_evidence(node, hours))
+            .await
     }
 
     /// Merges the evidence of hours that all gateways have recorded. This gateway must have recorded them by `now`.

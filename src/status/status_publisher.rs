@@ -155,17 +155,16 @@ impl StatusPublisher {
             return;
         }
         let working = self.store_and_read(progress, now, is_due);
-        let late = |_| {
-            Err(StoreError::Unavailable {
-                doing: WORK,
-                reason: "no response in time".into(),
-            })
-        };
         let working = async {
             self.clock
                 .within(STORE_TIMEOUT, working)
                 .await
-                .unwrap_or_else(late)
+                .unwrap_or_else(|_| {
+                    Err(StoreError::Unavailable {
+                        doing: WORK,
+                        reason: "no response in time".into(),
+                    })
+                })
         };
         let exchanged = self
             .instruments

@@ -175,16 +175,17 @@ fn local_address(extras: &Extensions) -> Option<SocketAddr> {
 
 /// Whether the peer closed the connection.
 fn was_closed_by_peer(error: &Error) -> bool {
-    let ended = |error: &io::Error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-        )
-    };
     std::iter::successors(std::error::Error::source(error), |&error| error.source()).any(|error| {
         error
             .downcast_ref::<hyper::Error>()
             .is_some_and(hyper::Error::is_incomplete_message)
-            || error.downcast_ref::<io::Error>().is_some_and(ended)
+            || error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error: &io::Error| {
+                    matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                    )
+                })
     })
 }

@@ -143,10 +143,14 @@ impl FetchQueue {
 impl QueueState {
     /// Removes the next request from the queue.
     fn next(&mut self) -> Option<QueuedFetch> {
-        let rank = |(index, waiting): (usize, &QueuedFetch)| {
-            (waiting.priority.now(), !waiting.number, index)
-        };
-        let (_, _, next) = self.waiting.iter().enumerate().map(rank).max()?;
+        let (_, _, next) = self
+            .waiting
+            .iter()
+            .enumerate()
+            .map(|(index, waiting): (usize, &QueuedFetch)| {
+                (waiting.priority.now(), !waiting.number, index)
+            })
+            .max()?;
         Some(self.waiting.swap_remove(next))
     }
 }

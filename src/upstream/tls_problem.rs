@@ -50,13 +50,13 @@ fn remedy(error: &rustls::Error) -> &'static str {
 
 /// Finds the TLS error among the causes. The `source` of an I/O error skips the error that it wraps.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
-    let cause = |&error: &&'e (dyn Error + 'static)| {
+    std::iter::successors(Some(error), |&error: &&'e (dyn Error + 'static)| {
         let content = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
         content
             .map(|content| content as _)
             .or_else(|| error.source())
-    };
-    std::iter::successors(Some(error), cause).find_map(|error| error.downcast_ref())
+    })
+    .find_map(|error| error.downcast_ref())
 }

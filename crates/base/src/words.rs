@@ -45,8 +45,7 @@ macro_rules! words {
         impl<'de> $crate::words::serde::Deserialize<'de> for $name {
             fn deserialize<D: $crate::words::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let word = <String as $crate::words::serde::Deserialize>::deserialize(from)?;
-                let unknown = || $crate::words::serde::de::Error::unknown_variant(&word, &Self::WORDS);
-                Self::parse(&word).ok_or_else(unknown)
+                Self::parse(&word).ok_or_else(|| $crate::words::serde::de::Error::unknown_variant(&word, &Self::WORDS))
             }
         }
     };

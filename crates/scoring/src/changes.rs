@@ -63,16 +63,15 @@ fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
             .flat_map(|model_state| model_state.slopes)
     };
     let chances = corrected(lines().map(|line| Some(line?.p)));
-    let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| {
-        line.zip(chance)
-            .map_or(Trend::Unavailable, |(line, chance)| {
-                let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
-                Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
-            })
-    };
     lines()
         .zip(chances)
-        .map(trend)
+        .map(|(line, chance): (Option<FittedLine>, Option<f64>)| {
+            line.zip(chance)
+                .map_or(Trend::Unavailable, |(line, chance)| {
+                    let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
+                    Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
+                })
+        })
         .collect::<Vec<Trend>>()
         .as_chunks()
         .0

@@ -400,11 +400,12 @@ impl LevelNoise {
     ) -> Option<Estimate> {
         let mean = sums.mean(rounds.clone())? + sums.origin;
         let days = (before.len() / method::NOISE_LATELY).max(1);
-        let day = |age: usize| {
-            let end = before.end - age * method::NOISE_LATELY;
-            before.start.max(end.saturating_sub(method::NOISE_LATELY))..end
-        };
-        let known = (0..days).map(day).chain([rounds.clone()]);
+        let known = (0..days)
+            .map(|age: usize| {
+                let end = before.end - age * method::NOISE_LATELY;
+                before.start.max(end.saturating_sub(method::NOISE_LATELY))..end
+            })
+            .chain([rounds.clone()]);
         let unusual = known
             .filter_map(|rounds| sums.variance(rounds))
             .fold(1.0_f64, |most, variance| {

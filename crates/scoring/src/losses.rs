@@ -31,9 +31,10 @@ pub(super) fn find(
     alpha: f64,
     minimum: f64,
 ) -> Vec<SureLoss<'_>> {
-    let uncorrected =
-        |model| levels(model).map_or(1.0, |levels| chance_of_fall(levels.before, levels.now));
-    let chances: Vec<f64> = models.iter().map(uncorrected).collect();
+    let chances: Vec<f64> = models
+        .iter()
+        .map(|model| levels(model).map_or(1.0, |levels| chance_of_fall(levels.before, levels.now)))
+        .collect();
     let loss = |(model_state, corrected)| {
         let levels = levels(model_state)?;
         // The published value decides, so that no alert is published with a value above its limit.

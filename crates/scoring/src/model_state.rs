@@ -140,10 +140,9 @@ impl ModelState {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour, levels);
         let lately = levels.since(hour.minus(hours_of(Period::Week)));
-        let since = |period: Period| {
+        let of_periods = Period::ALL.map(|period: Period| {
             levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)))
-        };
-        let of_periods = Period::ALL.map(since);
+        });
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
         let round_length = series.round_length();
         Self {
@@ -385,18 +384,17 @@ fn history(
     let length = series.round_length().hours();
     let grain =
         (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
-    let point = |part: HourRange| {
-        let reading = series.over(part);
-        let score = noise.measured(Measure::Combined, &reading, part);
-        ScorePoint {
-            start: part.from.start(),
-            score,
-            runs: reading.scored(),
-        }
-    };
     hour.last(hours)
         .calendar_parts(grain.unwrap_or(hours))
-        .map(point)
+        .map(|part: HourRange| {
+            let reading = series.over(part);
+            let score = noise.measured(Measure::Combined, &reading, part);
+            ScorePoint {
+                start: part.from.start(),
+                score,
+                runs: reading.scored(),
+            }
+        })
         .collect()
 }
 
@@ -409,9 +407,12 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise<'_>, hour: Hour) -> [Option<F
     let mut indexes = 0..7;
     noise.of_axis_rounds().map(|variance| {
         let axis = indexes.next()?;
-        let point =
-            |(hour, axes): &(Hour, [Option<f64>; 7])| Some((day(*hour), (*axes.get(axis)?)?));
-        let points: Vec<(f64, f64)> = rounds.iter().filter_map(point).collect();
+        let points: Vec<(f64, f64)> = rounds
+            .iter()
+            .filter_map(|(hour, axes): &(Hour, [Option<f64>; 7])| {
+                Some((day(*hour), (*axes.get(axis)?)?))
+            })
+            .collect();
         let variance = variance.unwrap_or_default().max(method::RESOLUTION.powi(2));
         statistics::line(&points, variance).filter(|_| points.len() >= least)
     })

@@ -138,18 +138,17 @@ impl ScoreSeries {
 
     /// The scores of a range.
     pub(super) fn over(&self, range: HourRange) -> PeriodScores {
-        let whole_days = |hours: u64| {
-            hours
-                .is_multiple_of(DAY)
-                .then(|| usize::try_from(hours / DAY).ok())?
-        };
         // Most ranges end when the window ends, or whole days earlier. The sums of these days are computed only once.
         let ago = |hour: Hour| {
             self.window
                 .to
                 .number()
                 .checked_sub(hour.number())
-                .and_then(whole_days)
+                .and_then(|hours: u64| {
+                    hours
+                        .is_multiple_of(DAY)
+                        .then(|| usize::try_from(hours / DAY).ok())?
+                })
         };
         let rounds = self.presence.rounds(range, self.round_length());
         match (ago(range.to), ago(range.from)) {

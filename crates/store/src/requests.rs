@@ -146,9 +146,9 @@ impl UsageTotal {
 
 /// The first day of a month such as `2026-11`, if all days of the month up to today are kept.
 pub fn first_of_month(month: &str, today: Day) -> Option<Day> {
-    let is_kept =
-        |first: &Day| *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number();
-    Day::parse(&format!("{month}-01")).filter(is_kept)
+    Day::parse(&format!("{month}-01")).filter(|first: &Day| {
+        *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number()
+    })
 }
 
 /// Requests by outcome.

@@ -70,26 +70,6 @@ fn list(page: &Value) -> anyhow::Result<()> {
     }
     let applications = items(page, "applications");
     let is_counted = |application: &Value| !field(application, "used_today").is_null();
-    let row = |application: &Value| {
-        let text = |name| cell(field(application, name));
-        let units = if is_counted(application) {
-            "used_today"
-        } else {
-            "granted_today"
-        };
-        let valid = items(application, "keys")
-            .iter()
-            .filter(|key| field(key, "revoked_at").is_null())
-            .count();
-        vec![
-            text("id"),
-            text("tier"),
-            valid.to_string(),
-            text(units),
-            text("created_at"),
-            text("name"),
-        ]
-    };
     let header = [
         "application",
         "tier",
@@ -98,7 +78,29 @@ fn list(page: &Value) -> anyhow::Result<()> {
         "created",
         "name",
     ];
-    printer::table(&header, applications.iter().map(row))?;
+    printer::table(
+        &header,
+        applications.iter().map(|application: &Value| {
+            let text = |name| cell(field(application, name));
+            let units = if is_counted(application) {
+                "used_today"
+            } else {
+                "granted_today"
+            };
+            let valid = items(application, "keys")
+                .iter()
+                .filter(|key| field(key, "revoked_at").is_null())
+                .count();
+            vec![
+                text("id"),
+                text("tier"),
+                valid.to_string(),
+                text(units),
+                text("created_at"),
+                text("name"),
+            ]
+        }),
+    )?;
     if !applications.iter().all(is_counted) {
         printer::message(
             "no server is running: UNITS TODAY are granted units, which exceed the used units after a crash",

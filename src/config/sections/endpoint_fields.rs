@@ -120,35 +120,38 @@ fn kind<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
         }
     }
     let simple = SIMPLE.map(|(word, _)| word);
-    let is_known =
-        |word: &&str| simple.contains(word) || ["words", "object", "objects"].contains(word);
     let remedy = format!(
         "write one of \"{}\", \"words\", \"object\" or \"objects\"",
         simple.join("\", \"")
     );
     table
-        .needed("type", remedy, |value| value.as_str().filter(is_known))
+        .needed("type", remedy, |value| {
+            value.as_str().filter(|word: &&str| {
+                simple.contains(word) || ["words", "object", "objects"].contains(word)
+            })
+        })
         .unwrap_or_default()
 }
 
 fn words(table: &mut TableReader<'_, '_>) -> Vec<String> {
-    let read = |value| {
-        let words: Vec<String> = list(value, |word| (!word.is_empty()).then(|| word.to_owned()))?;
-        let distinct = words.iter().collect::<BTreeSet<_>>().len();
-        (!words.is_empty() && words.len() == distinct).then_some(words)
-    };
     let remedy = "write a list of distinct, non-empty words";
-    table.needed("words", remedy, read).unwrap_or_default()
+    table
+        .needed("words", remedy, |value| {
+            let words: Vec<String> =
+                list(value, |word| (!word.is_empty()).then(|| word.to_owned()))?;
+            let distinct = words.iter().collect::<BTreeSet<_>>().len();
+            (!words.is_empty() && words.len() == distinct).then_some(words)
+        })
+        .unwrap_or_default()
 }
 
 /// The example as JSON text, if there is one.
 fn example(table: &mut TableReader<'_, '_>, kind: &str, words: &[String]) -> Option<String> {
-    let read = |value| {
+    let remedy = "write a value of the field's type; a time is a string";
+    table.optional("example", remedy, |value| {
         let json = serde_json::to_string(value).ok()?;
         allows(kind, words, value).then_some(json)
-    };
-    let remedy = "write a value of the field's type; a time is a string";
-    table.optional("example", remedy, read)
+    })
 }
 
 /// Whether a field of this type can have this value. An invalid type, which is reported separately, allows all values.

@@ -47,9 +47,8 @@ const BRIEF_FIELDS: usize = 5;
 
 /// The first simple fields that all callers see.
 fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
-    let is_plain = |field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only;
     item.iter()
-        .filter(is_plain)
+        .filter(|field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only)
         .map(|field| field.name)
         .take(BRIEF_FIELDS)
         .collect()
@@ -104,19 +103,23 @@ impl<'w> EndpointDefinition<'_, 'w> {
 
     /// The whole definition as text.
     fn text_of_all(&self) -> String {
-        let of = |setting: &&str| format!("{setting} = {:?}\n", self.table.value(setting));
-        format!("{}\n", self.name) + &ENDPOINT_SETTINGS.iter().map(of).collect::<String>()
+        format!("{}\n", self.name)
+            + &ENDPOINT_SETTINGS
+                .iter()
+                .map(|setting: &&str| format!("{setting} = {:?}\n", self.table.value(setting)))
+                .collect::<String>()
     }
 
     fn check_name(&mut self) {
-        let is_plain =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let well_formed = (1..=32).contains(&self.name.len())
             && !self.name.ends_with("_head")
             && self
                 .name
                 .starts_with(|first: char| first.is_ascii_lowercase())
-            && self.name.bytes().all(is_plain);
+            && self
+                .name
+                .bytes()
+                .all(|byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         let is_free =
             !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
         if !well_formed {
@@ -212,10 +215,9 @@ impl<'w> EndpointDefinition<'_, 'w> {
     fn reject_clash(&mut self, segments: &[&str], others: &[&'static Endpoint]) {
         let mut others = ENDPOINTS.iter().chain(others.iter().copied());
         let type_name = |name: &str| name.replace('_', "");
-        let has_type_name = |other: &Endpoint| {
+        if others.clone().any(|other: &Endpoint| {
             other.name != self.name && type_name(other.name) == type_name(self.name)
-        };
-        if others.clone().any(has_type_name) {
+        }) {
             let remedy =
                 "choose another name: without underscores it equals the name of another endpoint";
             self.table.problem("", remedy);

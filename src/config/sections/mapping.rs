@@ -137,8 +137,10 @@ impl<'r, 'w> MappingTable<'r, 'w> {
     fn without(&mut self) -> Vec<Param> {
         let takes = self.endpoint.takes;
         let all: Vec<&str> = takes.iter().map(|param| param.name()).collect();
-        let parse = |word: &str| takes.iter().copied().find(|param| param.name() == word);
-        self.words("unsupported", &all, parse).unwrap_or_default()
+        self.words("unsupported", &all, |word: &str| {
+            takes.iter().copied().find(|param| param.name() == word)
+        })
+        .unwrap_or_default()
     }
 
     fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
@@ -239,13 +241,6 @@ impl<'r, 'w> MappingTable<'r, 'w> {
         let unmapped = ItemMapping::default();
         let fields = mapped.fields.as_ref().unwrap_or(&unmapped);
         let configured = mapping_fields::paid_names(self.endpoint, fields);
-        let is_paid = |pointer: &JsonPointer| {
-            [PAID_FIELD]
-                .into_iter()
-                .chain(source)
-                .chain(configured.clone())
-                .any(|name| pointer.passes(name))
-        };
         let hidden = if configured.is_empty() {
             format!("`{PAID_FIELD}`")
         } else {
@@ -255,7 +250,13 @@ impl<'r, 'w> MappingTable<'r, 'w> {
             ("data", mapped.data.as_ref()),
             ("timestamp", Some(&mapped.timestamp)),
         ] {
-            if pointer.is_some_and(is_paid) {
+            if pointer.is_some_and(|pointer: &JsonPointer| {
+                [PAID_FIELD]
+                    .into_iter()
+                    .chain(source)
+                    .chain(configured.clone())
+                    .any(|name| pointer.passes(name))
+            }) {
                 let remedy =
                     format!("point outside the value of {hidden}: only paid callers may see it");
                 self.table.problem(field, remedy);

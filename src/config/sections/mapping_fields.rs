@@ -56,20 +56,23 @@ fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldPro
         .iter()
         .filter(|_| endpoint.route.is_configured());
     let reserved = fields.clone().filter(|field| field.has_paid_part());
-    let reveals = |field: &&ItemField| {
-        let source = mapping.source_of(field.name);
-        let has_source = |other: &ItemField| {
-            other.name != field.name
-                && source
-                    .is_some_and(|of| of == other.name || mapping.source_of(other.name) == Some(of))
-        };
-        !field.paid_only && reserved.clone().any(has_source)
-    };
-    let problem = |field: &ItemField| FieldProblem {
-        name: field.name.to_owned(),
-        remedy: "map another field: only paid callers may see the value of this one".to_owned(),
-    };
-    fields.clone().filter(reveals).map(problem).collect()
+    fields
+        .clone()
+        .filter(|field: &&ItemField| {
+            let source = mapping.source_of(field.name);
+            !field.paid_only
+                && reserved.clone().any(|other: &ItemField| {
+                    other.name != field.name
+                        && source.is_some_and(|of| {
+                            of == other.name || mapping.source_of(other.name) == Some(of)
+                        })
+                })
+        })
+        .map(|field: &ItemField| FieldProblem {
+            name: field.name.to_owned(),
+            remedy: "map another field: only paid callers may see the value of this one".to_owned(),
+        })
+        .collect()
 }
 
 /// Names of the fields in the backend's items, including nested fields, that only paid callers of a configured endpoint
@@ -159,8 +162,10 @@ fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
         return Ok(BTreeMap::new());
     };
     let pairs = given.as_table().and_then(|words| {
-        let pair = |(from, to): (&String, &Value)| Some((from.clone(), to.as_str()?.to_owned()));
-        words.iter().map(pair).collect()
+        words
+            .iter()
+            .map(|(from, to): (&String, &Value)| Some((from.clone(), to.as_str()?.to_owned())))
+            .collect()
     });
     pairs.ok_or_else(|| "write words as a table of strings, such as { STABLE = \"stable\" }".into())
 }

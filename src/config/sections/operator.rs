@@ -24,9 +24,12 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<Operator
         return None;
     }
     let url = plain_url(reading, WEBHOOK);
-    let is_long = |secret: &SecretSetting| secret.current().expose().len() >= MIN_SECRET;
     // An unusable secret file is reported when it is read.
-    if !secret.as_ref().is_some_and(is_long) && reading.maybe(SECRET_FILE).is_none() {
+    if !secret
+        .as_ref()
+        .is_some_and(|secret: &SecretSetting| secret.current().expose().len() >= MIN_SECRET)
+        && reading.maybe(SECRET_FILE).is_none()
+    {
         let remedy =
             format!("write whsec_ and at least 24 random bytes in Base64, or {SECRET_FILE}");
         reading.problem(SECRET, None, remedy);

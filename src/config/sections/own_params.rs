@@ -54,9 +54,12 @@ pub(super) fn read<'w>(
     let settings = ["name", "values", "default", "meaning"];
     let mut table = table.item("parameters", number, value, &settings, remedy)?;
     let values = values(&mut table);
-    let is_one = |text: &&str| values.iter().any(|value| value == text);
     let remedy = "write one of the values";
-    let default = table.needed("default", remedy, |value| value.as_str().filter(is_one));
+    let default = table.needed("default", remedy, |value| {
+        value
+            .as_str()
+            .filter(|text: &&str| values.iter().any(|value| value == text))
+    });
     Some(OwnDefinition {
         name: name(&mut table).to_owned(),
         default: default.unwrap_or_default().to_owned(),
@@ -91,9 +94,10 @@ fn values(table: &mut TableReader<'_, '_>) -> Vec<String> {
     let remedy = format!(
         "write 1 to {MOST_VALUES} different values of up to 64 letters, digits, \"-\", \".\", \"_\" or \"~\""
     );
-    let texts = |value| list(value, |one| Some(one.to_owned()));
     let values: Vec<String> = table
-        .needed("values", remedy.as_str(), texts)
+        .needed("values", remedy.as_str(), |value| {
+            list(value, |one| Some(one.to_owned()))
+        })
         .unwrap_or_default();
     let distinct = values.iter().collect::<BTreeSet<_>>().len();
     let fits = (1..=MOST_VALUES).contains(&values.len()) && distinct == values.len();

@@ -92,8 +92,11 @@ impl TierTable<'_, '_> {
 
     /// The calendar limits other than the daily limit.
     fn calendar(&mut self) -> CalendarLimits {
-        let read = |value: &Value| u8::try_from(number_within(value, 1..=31)?).ok();
-        let anchor = self.table.optional("month_anchor", ANCHOR, read);
+        let anchor = self
+            .table
+            .optional("month_anchor", ANCHOR, |value: &Value| {
+                u8::try_from(number_within(value, 1..=31)?).ok()
+            });
         let mut limits = CalendarLimits::with_anchor(anchor.unwrap_or(1));
         for rule in LimitRule::WINDOWS {
             if let Some(quota) = self.table.optional(rule.name(), UNITS, units) {
@@ -114,17 +117,24 @@ impl TierTable<'_, '_> {
             .optional("periods", PERIODS, periods)
             .unwrap_or(rights);
         for route in DEEP {
-            let depth = |value: &Value| rights.with_depth(route, Period::parse(value.as_str()?)?);
-            rights = table.optional(route.name(), DEPTH, depth).unwrap_or(rights);
+            rights = table
+                .optional(route.name(), DEPTH, |value: &Value| {
+                    rights.with_depth(route, Period::parse(value.as_str()?)?)
+                })
+                .unwrap_or(rights);
         }
         let endpoints = self.endpoints;
-        let named = |name: &str| endpoints.stored().find(|endpoint| endpoint.name == name);
-        let only = |value: &Value| Some(rights.with_endpoints(list::<_, Vec<_>>(value, named)?));
         rights = table
             .optional(
                 "endpoints",
                 "write a list of endpoint names, such as \"models\"",
-                only,
+                |value: &Value| {
+                    Some(
+                        rights.with_endpoints(list::<_, Vec<_>>(value, |name: &str| {
+                            endpoints.stored().find(|endpoint| endpoint.name == name)
+                        })?),
+                    )
+                },
             )
             .unwrap_or(rights);
         self.seeing(rights, sets)
@@ -138,18 +148,19 @@ impl TierTable<'_, '_> {
             .flat_map(Endpoint::reserved_fields)
             .collect();
         let mut of_the_specification = ENDPOINTS.iter().flat_map(Endpoint::reserved_fields);
-        let seen = |value: &Value| {
-            let seen: FieldPaths = list(value, |path| reserved.get(path).cloned())?;
-            let is_wider =
-                !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
-            if is_wider {
-                return None;
-            }
-            sets.place(&seen, &reserved)
-        };
-        let fields = self
-            .table
-            .optional("fields", format!("{FIELDS} {reserved:?}"), seen);
+        let fields = self.table.optional(
+            "fields",
+            format!("{FIELDS} {reserved:?}"),
+            |value: &Value| {
+                let seen: FieldPaths = list(value, |path| reserved.get(path).cloned())?;
+                let is_wider =
+                    !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
+                if is_wider {
+                    return None;
+                }
+                sets.place(&seen, &reserved)
+            },
+        );
         fields.map_or(rights, |fields| rights.with_fields(fields))
     }
 }

@@ -61,10 +61,12 @@ pub(in crate::config) fn no_plain_http_by_accident(
 /// The configured certificate files. Problems with other settings are ignored.
 pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     let files = certificates(&mut ConfigReader::of(written));
-    let is_named = |file: &CertificateFiles| {
-        !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
-    };
-    files.into_iter().filter(is_named).collect()
+    files
+        .into_iter()
+        .filter(|file: &CertificateFiles| {
+            !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
+        })
+        .collect()
 }
 
 /// Reads certificates, or reports all problems with them.
@@ -73,12 +75,15 @@ pub fn read_certificates(
     now: Wall,
 ) -> Result<Option<Certificates>, ConfigProblems> {
     Certificates::load(files, now).map_err(|bad| {
-        let problem = |bad: crate::server::BadCertificate| ConfigProblem {
-            path: format!("tls.{}", bad.name),
-            found: Some(bad.file.display().to_string()),
-            remedy: bad.reason,
-        };
-        ConfigProblems(bad.into_iter().map(problem).collect())
+        ConfigProblems(
+            bad.into_iter()
+                .map(|bad: crate::server::BadCertificate| ConfigProblem {
+                    path: format!("tls.{}", bad.name),
+                    found: Some(bad.file.display().to_string()),
+                    remedy: bad.reason,
+                })
+                .collect(),
+        )
     })
 }
 

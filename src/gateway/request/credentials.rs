@@ -63,8 +63,10 @@ impl<'h> Credentials<'h> {
             .chain(self.headers.get_all(X_API_KEY));
         let mut sent =
             values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
-        let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
-        form.is_within(text) || sent.any(is_in)
+        form.is_within(text)
+            || sent.any(|key: &str| {
+                key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key))
+            })
     }
 }
 

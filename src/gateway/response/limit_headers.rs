@@ -193,15 +193,17 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
 
 /// The parts of all limits as one value, which may be too long for the writer.
 fn standing(statuses: &[LimitStatus]) -> HeaderValue {
-    let part = |status: &LimitStatus| {
-        let seconds = seconds_until_full(status);
-        format!(
-            "\"{}\";r={};t={seconds}",
-            status.rule.name(),
-            status.remaining
-        )
-    };
-    let parts: Vec<String> = statuses.iter().map(part).collect();
+    let parts: Vec<String> = statuses
+        .iter()
+        .map(|status: &LimitStatus| {
+            let seconds = seconds_until_full(status);
+            format!(
+                "\"{}\";r={};t={seconds}",
+                status.rule.name(),
+                status.remaining
+            )
+        })
+        .collect();
     HeaderValue::try_from(parts.join(", ")).expect("rule names and numbers are visible ASCII")
 }
 

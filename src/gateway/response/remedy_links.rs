@@ -55,12 +55,14 @@ impl RemedyLinks {
             None => String::new(),
         };
         let payment = |url: String| RemedyLink::new(UPGRADE, url, "payment", &other);
-        let plan = |tier: &Tier| {
-            let (_, url) = links.plans.iter().find(|(name, _)| *name == tier.name)?;
-            Some((tier.limits, payment(url.clone())?))
-        };
         Self {
-            plans: tiers.iter().map(plan).collect(),
+            plans: tiers
+                .iter()
+                .map(|tier: &Tier| {
+                    let (_, url) = links.plans.iter().find(|(name, _)| *name == tier.name)?;
+                    Some((tier.limits, payment(url.clone())?))
+                })
+                .collect(),
             root: root.to_owned(),
             sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help", &other)),
             upgrade: links.upgrade_url.clone().and_then(payment),

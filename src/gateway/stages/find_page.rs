@@ -36,12 +36,11 @@ pub(crate) fn find_page(
     if parsed.path == HEALTH {
         return Some((RequestSubject::Page, Reply::Health));
     }
-    let status = || gateway.status.as_ref()?.find(parsed.path);
     let markdown = gateway.pages.find_markdown(parsed.path);
     let page = markdown
         .filter(|_| prefers_markdown(parsed.headers.map()))
         .or_else(|| gateway.pages.find(parsed.path, now))
-        .or_else(status);
+        .or_else(|| gateway.status.as_ref()?.find(parsed.path));
     let reply = match page {
         Some(page) => Reply::Page(PageReply::new(page, parsed.headers.map())),
         None => Reply::Moved(Pages::moved(parsed.path)?),

@@ -223,10 +223,6 @@ fn replacement(
     let entered = view.entered_keys.overlap;
     let is_choice = OVERLAPS.iter().any(|(value, _)| *value == entered);
     let chosen = if is_choice { entered } else { DEFAULT_OVERLAP };
-    let option = |(value, label): &(&str, &str)| {
-        let selected = if *value == chosen { " selected" } else { "" };
-        format!("<option value=\"{value}\"{selected}>{label}</option>\n")
-    };
     let ending = active
         .iter()
         .map(|key| label(key))
@@ -245,7 +241,13 @@ fn replacement(
         existing(view.application.keys.len()),
         name_field(NEW_NAME, view.entered_keys.new_name, problem),
         described(OVERLAP, true, problem),
-        OVERLAPS.iter().map(option).collect::<String>(),
+        OVERLAPS
+            .iter()
+            .map(|(value, label): &(&str, &str)| {
+                let selected = if *value == chosen { " selected" } else { "" };
+                format!("<option value=\"{value}\"{selected}>{label}</option>\n")
+            })
+            .collect::<String>(),
         checkbox(
             REPLACE,
             "The keys listed above stop working at that time.",

@@ -148,14 +148,6 @@ fn usage() -> String {
 }
 
 fn notices(view: &AccountView<'_>) -> String {
-    let checkbox = |row: &NoticeRow| {
-        let checked = if view.notices.contains(&row.kind) {
-            " checked"
-        } else {
-            ""
-        };
-        optional_box(row.kind.word(), row.label, checked)
-    };
     let default = match view.signed_in.owner.notices {
         Some(_) => "",
         None => {
@@ -166,7 +158,17 @@ fn notices(view: &AccountView<'_>) -> String {
         "<p>We send these to your email address.</p>\n{}{}{default}\
          <p><button class=\"button\">Save the choice</button></p>\n</form>\n",
         open_form("/account/notices", view.signed_in.csrf),
-        NOTICES.iter().map(checkbox).collect::<String>()
+        NOTICES
+            .iter()
+            .map(|row: &NoticeRow| {
+                let checked = if view.notices.contains(&row.kind) {
+                    " checked"
+                } else {
+                    ""
+                };
+                optional_box(row.kind.word(), row.label, checked)
+            })
+            .collect::<String>()
     );
     section("notices", "Notices by email", &form)
 }

@@ -168,15 +168,14 @@ fn description(days: &[(Day, OutcomeCounts)]) -> String {
 }
 
 fn patterns() -> String {
-    let pattern = |group: OutcomeGroup| {
+    OutcomeGroup::ALL.into_iter().filter_map(|group: OutcomeGroup| {
         let word = group.word();
         let lines = group.lines()?;
         Some(format!(
             "<pattern id=\"usage-{word}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
              <path class=\"lines {word}\" d=\"{lines}\"/></pattern>"
         ))
-    };
-    OutcomeGroup::ALL.into_iter().filter_map(pattern).collect()
+    }).collect()
 }
 
 fn grid(axis: ChartAxis, width: u64) -> String {
@@ -188,14 +187,6 @@ fn grid(axis: ChartAxis, width: u64) -> String {
 fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
     let groups = OutcomeGroup::ALL.map(|group| group.of(counts));
     let mut y = HEIGHT;
-    let part = |(group, height): (OutcomeGroup, u64)| {
-        y = y.saturating_sub(height);
-        format!(
-            "<rect class=\"part {}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{}/>",
-            group.word(),
-            fill_of(group)
-        )
-    };
     let parts = OutcomeGroup::ALL
         .into_iter()
         .zip(heights(groups, top))
@@ -204,7 +195,14 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
     format!(
         "<g><title>{}</title><rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>{}</g>\n",
         escape(&label(day, counts)),
-        parts.map(part).collect::<String>()
+        parts.map(|(group, height): (OutcomeGroup, u64)| {
+        y = y.saturating_sub(height);
+        format!(
+            "<rect class=\"part {}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{}/>",
+            group.word(),
+            fill_of(group)
+        )
+    }).collect::<String>()
     )
 }
 

@@ -40,17 +40,18 @@ fn content(requests: &RequestList, query: &RequestQuery) -> String {
 }
 
 fn legend(sum: &OutcomeCounts) -> String {
-    let entry = |group: OutcomeGroup| {
-        let count = grouped(group.of(sum));
-        let word = group.word();
-        format!(
-            "<li>{} <strong>{count}</strong> {word}</li>\n",
-            sample(group)
-        )
-    };
     format!(
         "<ul class=\"legend\">\n{}</ul>\n",
-        OutcomeGroup::ALL.map(entry).concat()
+        OutcomeGroup::ALL
+            .map(|group: OutcomeGroup| {
+                let count = grouped(group.of(sum));
+                let word = group.word();
+                format!(
+                    "<li>{} <strong>{count}</strong> {word}</li>\n",
+                    sample(group)
+                )
+            })
+            .concat()
     )
 }
 

@@ -143,8 +143,10 @@ impl MarkdownConverter {
                 '|' => self.is_row,
                 '\\' | '[' | ']' | '*' | '_' | '`' => is_prose,
                 '<' => {
-                    let begins_tag = |next: &char| next.is_ascii_alphabetic() || *next == '/';
-                    is_prose && chars.peek().is_none_or(begins_tag)
+                    is_prose
+                        && chars
+                            .peek()
+                            .is_none_or(|next: &char| next.is_ascii_alphabetic() || *next == '/')
                 }
                 _ => false,
             };

@@ -75,14 +75,13 @@ fn operation<'c>(row: &Endpoint, config: &'c PagesConfig) -> Operation<'c> {
 }
 
 fn parameter(param: Param, config: &PagesConfig) -> OperationParameter<'_> {
-    let example = || {
+    let default = param.default_value().or_else(|| {
         config
             .example_model
             .as_deref()
             .filter(|_| param == Param::Id)
             .map(Cow::from)
-    };
-    let default = param.default_value().or_else(example);
+    });
     let (values, range) = match param.allowed() {
         AllowedValues::Words(words) => (Some(words), None),
         AllowedValues::Range { minimum, maximum } => (None, Some((minimum, maximum))),

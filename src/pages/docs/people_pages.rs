@@ -70,8 +70,9 @@ fn windows(config: &PagesConfig) -> String {
     if has_limit(config, LimitRule::Month) {
         rules.push_str(MONTH);
     }
-    let of_owners = |rule: &LimitRule| rule.row().scope == Scope::Owner;
-    let mut windows_of_owners = LimitRule::WINDOWS.into_iter().filter(of_owners);
+    let mut windows_of_owners = LimitRule::WINDOWS
+        .into_iter()
+        .filter(|rule: &LimitRule| rule.row().scope == Scope::Owner);
     if windows_of_owners.any(|rule| has_limit(config, rule)) {
         rules.push_str(OWNER);
     }
@@ -283,13 +284,14 @@ fn quick_start(config: &PagesConfig) -> String {
         ("JavaScript", include_str!("quick_start.mjs")),
         ("Python", include_str!("quick_start.py")),
     ];
-    let example = |(name, text): (&str, &str)| {
-        let text = text
-            .replace("KEY_PREFIX", &config.key_prefix)
-            .replace("BASE_ADDRESS", &base);
-        format!("<h3>{name}</h3>\n{}", code_block(name, text.trim_end()))
-    };
-    examples.map(example).concat()
+    examples
+        .map(|(name, text): (&str, &str)| {
+            let text = text
+                .replace("KEY_PREFIX", &config.key_prefix)
+                .replace("BASE_ADDRESS", &base);
+            format!("<h3>{name}</h3>\n{}", code_block(name, text.trim_end()))
+        })
+        .concat()
 }
 
 /// Programs that use a generated client. `.ci/clients.sh` generates the clients and runs these files.
@@ -345,13 +347,15 @@ fn recipes(config: &PagesConfig) -> String {
 fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     let base = address(config);
     let origin = base.trim_end_matches(API_BASE);
-    let program = |(name, text): &(&str, &str)| {
-        let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
-        let text = text.replace("BASE_ADDRESS", &base);
-        let block = code_block(name, text.trim_end());
-        format!("<details><summary>{name}</summary>\n{block}</details>\n")
-    };
-    programs.iter().map(program).collect()
+    programs
+        .iter()
+        .map(|(name, text): &(&str, &str)| {
+            let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
+            let text = text.replace("BASE_ADDRESS", &base);
+            let block = code_block(name, text.trim_end());
+            format!("<details><summary>{name}</summary>\n{block}</details>\n")
+        })
+        .collect()
 }
 
 /// Whether a tier has this limit.

@@ -20,14 +20,17 @@ const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
 /// Links to all endpoints, for the navigation.
 pub(super) fn links(config: &PagesConfig) -> String {
-    let link = |row: &Endpoint| {
-        format!(
-            "<li><a href=\"#{}\">{}</a></li>\n",
-            anchor(row),
-            escape(&short_path(row))
-        )
-    };
-    config.endpoints.iter().map(link).collect()
+    config
+        .endpoints
+        .iter()
+        .map(|row: &Endpoint| {
+            format!(
+                "<li><a href=\"#{}\">{}</a></li>\n",
+                anchor(row),
+                escape(&short_path(row))
+            )
+        })
+        .collect()
 }
 
 fn anchor(row: &Endpoint) -> String {

@@ -55,11 +55,12 @@ pub(super) fn paragraphs(message: &str) -> String {
         .split("\n\n")
         .map(str::trim)
         .filter(|block| !block.is_empty());
-    let paragraph = |block: &str| {
-        let lines: Vec<String> = block.lines().map(escape).collect();
-        format!("<p dir=\"auto\">{}</p>\n", lines.join("<br>\n"))
-    };
-    blocks.map(paragraph).collect()
+    blocks
+        .map(|block: &str| {
+            let lines: Vec<String> = block.lines().map(escape).collect();
+            format!("<p dir=\"auto\">{}</p>\n", lines.join("<br>\n"))
+        })
+        .collect()
 }
 
 #[cfg(test)]

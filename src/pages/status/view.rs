@@ -250,9 +250,12 @@ fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> Str
         return String::new();
     };
     let from = first.day.start();
-    let is_recent =
-        |thread: &&IncidentThread<'_>| thread.messages.last().is_some_and(|begun| begun.at >= from);
-    let recent = threads.iter().filter(is_recent).count();
+    let recent = threads
+        .iter()
+        .filter(|thread: &&IncidentThread<'_>| {
+            thread.messages.last().is_some_and(|begun| begun.at >= from)
+        })
+        .count();
     let open = threads.iter().filter(|thread| thread.is_open()).count();
     let words = match open {
         0 => "None is open.".into(),
@@ -269,20 +272,23 @@ fn bars(
     bad: &str,
     minutes: fn(&DayAvailability) -> (u64, u64),
 ) -> Vec<ChartDay> {
-    let bar = |day: &DayAvailability| {
-        let (up, whole) = minutes(day);
-        let words = match (whole, whole.saturating_sub(up)) {
-            (0, _) => "no data".into(),
-            (_, 0) => good.into(),
-            (_, lost) => format!("{bad} for {}", in_words(lost)),
-        };
-        ChartDay {
-            label: format!("{}: {words}", day.day),
-            good: up,
-            whole,
-        }
-    };
-    status.days.iter().map(bar).collect()
+    status
+        .days
+        .iter()
+        .map(|day: &DayAvailability| {
+            let (up, whole) = minutes(day);
+            let words = match (whole, whole.saturating_sub(up)) {
+                (0, _) => "no data".into(),
+                (_, 0) => good.into(),
+                (_, lost) => format!("{bad} for {}", in_words(lost)),
+            };
+            ChartDay {
+                label: format!("{}: {words}", day.day),
+                good: up,
+                whole,
+            }
+        })
+        .collect()
 }
 
 /// A description of a chart in words.

@@ -228,8 +228,9 @@ impl EndpointMapping {
         // The envelope must not show the time of a field that Free callers may not see.
         let endpoint = key.route.endpoint();
         let is_open = !key.route.is_configured() || !endpoint.has_paid_field();
-        let newest = || is_open.then(|| newest_update(&each)).flatten();
-        let generated_at = stated_at.or_else(newest).unwrap_or(head.now);
+        let generated_at = stated_at
+            .or_else(|| is_open.then(|| newest_update(&each)).flatten())
+            .unwrap_or(head.now);
         let count = each.len();
         let data = mapped.unwrap_or(items.data);
         Ok(Some(DocumentContent {

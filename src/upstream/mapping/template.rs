@@ -190,11 +190,11 @@ fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
     if let Some(odd) = text.chars().find(|c| !is_plain(*c)) {
         return Some(BadTemplate::Character(odd));
     }
-    let begins_an_escape = |after: &str| {
+    (!text.split('%').skip(1).all(|after: &str| {
         let mut digits = after.bytes().take(2).filter(u8::is_ascii_hexdigit);
         digits.next().is_some() && digits.next().is_some()
-    };
-    (!text.split('%').skip(1).all(begins_an_escape)).then_some(BadTemplate::Percent)
+    }))
+    .then_some(BadTemplate::Percent)
 }
 
 #[cfg(test)]

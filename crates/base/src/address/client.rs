@@ -69,9 +69,8 @@ impl ClientHeader {
 /// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 fn address(entry: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(entry.trim_ascii()).ok()?;
-    let bare = || text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     with_port(text)
-        .or_else(bare)
+        .or_else(|| text.parse::<Ipv6Addr>().ok().map(IpAddr::V6))
         .map(|address| address.to_canonical())
 }
 

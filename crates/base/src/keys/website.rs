@@ -40,8 +40,10 @@ pub fn check_website(text: &str) -> Result<(), BadWebsite> {
 
 /// Checks that a text is an absolute URL of any length.
 pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
-    let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte);
-    if text.bytes().any(is_odd) {
+    if text
+        .bytes()
+        .any(|byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte))
+    {
         return Err(BadWebsite::Characters);
     }
     let after_scheme = text
@@ -62,11 +64,10 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     if !is_host(host) {
         return Err(BadWebsite::Host);
     }
-    let is_port = |port: &str| {
+    if port.is_none_or(|port: &str| {
         port.parse::<u16>()
             .is_ok_and(|number| number > 0 && number.to_string() == port)
-    };
-    if port.is_none_or(is_port) {
+    }) {
         Ok(())
     } else {
         Err(BadWebsite::Port)
@@ -81,9 +82,12 @@ fn is_host(host: &str) -> bool {
     {
         return inside.parse::<std::net::Ipv6Addr>().is_ok();
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    host.split('.')
-        .all(|label| !label.is_empty() && label.bytes().all(is_plain))
+    host.split('.').all(|label| {
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    })
 }
 
 #[cfg(test)]

@@ -67,9 +67,12 @@ impl LedgerRows {
 
     /// Units that are granted in these rows but not in the older rows. A failover to the older rows loses them.
     pub(super) fn granted_since(&self, older: &Self) -> u64 {
-        let lost = |((day, id), node): (&(usize, usize), &NodeTotals)| {
-            node.granted.saturating_sub(older.node(*day, *id).granted)
-        };
-        self.nodes.iter().map(lost).map(u64::from).sum()
+        self.nodes
+            .iter()
+            .map(|((day, id), node): (&(usize, usize), &NodeTotals)| {
+                node.granted.saturating_sub(older.node(*day, *id).granted)
+            })
+            .map(u64::from)
+            .sum()
     }
 }

@@ -206,10 +206,11 @@ impl BlockBucket<'_> {
     }
 
     fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
-        let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
         // A bucket is a single number, so no ordering with other values is needed.
         self.state
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
+                change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos)
+            })
             .is_ok()
     }
 

@@ -40,13 +40,12 @@ impl Selection {
         let (path, query) = text
             .split_once('?')
             .map_or((text, None), |(path, query)| (path, Some(query)));
-        let would_do = || {
+        let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
+        let found = endpoints.find(path).ok_or_else(|| {
             BadSelection(
                 "write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into(),
             )
-        };
-        let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
-        let found = endpoints.find(path).ok_or_else(would_do)?;
+        })?;
         let one = found.raw_id.filter(|raw| *raw != ":id");
         let id = one.map(ModelId::from_path).transpose().map_err(bad)?;
         let takes = found.endpoint.takes;

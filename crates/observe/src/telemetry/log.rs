@@ -195,9 +195,12 @@ fn filter(level: &str) -> Targets {
 /// Whether a text is a valid level or filter.
 pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
-    let level = |part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim());
     let is_one_line = !text.is_empty() && !text.contains(char::is_control);
-    is_one_line && text.split(',').all(level) && text.parse::<Targets>().is_ok()
+    is_one_line
+        && text
+            .split(',')
+            .all(|part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim()))
+        && text.parse::<Targets>().is_ok()
 }
 
 #[cfg(test)]

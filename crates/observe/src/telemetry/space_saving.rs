@@ -50,17 +50,16 @@ struct ShardEntries<K, T> {
 impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     /// An empty sketch.
     pub fn new() -> Self {
-        let shard = |_| {
-            let (key, counts, values) = Default::default();
-            Shard(Mutex::new(ShardEntries {
-                era: 0,
-                key,
-                counts,
-                values,
-            }))
-        };
         Self {
-            shards: std::array::from_fn(shard),
+            shards: std::array::from_fn(|_| {
+                let (key, counts, values) = Default::default();
+                Shard(Mutex::new(ShardEntries {
+                    era: 0,
+                    key,
+                    counts,
+                    values,
+                }))
+            }),
             hash_builder: RandomState::default(),
         }
     }

@@ -39,9 +39,12 @@ impl Archive {
         scans: &[IncidentScanRecord],
         at: Wall,
     ) -> Result<(), ArchiveError> {
-        let is_new =
-            |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
-        let scans: Vec<_> = scans.iter().filter(is_new).collect();
+        let scans: Vec<_> = scans
+            .iter()
+            .filter(|scan: &&IncidentScanRecord| {
+                scan.before != scan.after || !scan.revised.is_empty()
+            })
+            .collect();
         if scans.is_empty() {
             return Ok(());
         }

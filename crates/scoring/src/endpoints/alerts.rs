@@ -27,21 +27,22 @@ pub(super) fn items(alerts: &[SureLoss<'_>]) -> Vec<Item> {
 
 /// The number of other models that fell at about the same time.
 fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
-    let fell_together = |other: &&SureLoss<'_>| {
-        let lengths = [loss, *other].map(|loss| loss.model_state.round_length.hours());
-        let hours = lengths
-            .into_iter()
-            .fold(method::ALERT_TOGETHER_HOURS, u64::max);
-        loss.levels
-            .since
-            .number()
-            .abs_diff(other.levels.since.number())
-            <= hours
-    };
     let others = alerts
         .iter()
         .filter(|other| other.model_state.id() != loss.model_state.id());
-    others.filter(fell_together).count()
+    others
+        .filter(|other: &&SureLoss<'_>| {
+            let lengths = [loss, *other].map(|loss| loss.model_state.round_length.hours());
+            let hours = lengths
+                .into_iter()
+                .fold(method::ALERT_TOGETHER_HOURS, u64::max);
+            loss.levels
+                .since
+                .number()
+                .abs_diff(other.levels.since.number())
+                <= hours
+        })
+        .count()
 }
 
 fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {

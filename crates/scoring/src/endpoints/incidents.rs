@@ -16,13 +16,16 @@ use crate::{
 /// All incidents that overlap the period, newest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let range = snapshot.hour.last(hours_of(period));
-    let counts = |found: &&Found| match period {
-        Period::Latest => found.resolved.is_none(),
-        Period::Day | Period::Week | Period::Month => found.overlaps(range),
-    };
     let mut all = Vec::new();
     for model_state in &snapshot.model_states {
-        for found in model_state.incidents.iter().filter(counts) {
+        for found in model_state
+            .incidents
+            .iter()
+            .filter(|found: &&Found| match period {
+                Period::Latest => found.resolved.is_none(),
+                Period::Day | Period::Week | Period::Month => found.overlaps(range),
+            })
+        {
             let id = found.id(model_state.id());
             let item = item(&id, model_state, found);
             all.push((Reverse(found.opened), id, item));

@@ -141,16 +141,19 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
 }
 
 fn point(snapshot: &Snapshot, hour: Hour) -> Item {
-    let round = |model_state: &ModelState| {
-        let begins = model_state.round_length.round_of(hour).from;
-        model_state
-            .rounds
-            .iter()
-            .rev()
-            .find(|round| round.hour == begins)
-            .map(|round| round.score)
-    };
-    let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
+    let scores: SampleSums = snapshot
+        .model_states
+        .iter()
+        .filter_map(|model_state: &ModelState| {
+            let begins = model_state.round_length.round_of(hour).from;
+            model_state
+                .rounds
+                .iter()
+                .rev()
+                .find(|round| round.hour == begins)
+                .map(|round| round.score)
+        })
+        .collect();
     Item::default()
         .with("timestamp", hour.start())
         .maybe("value", scores.mean().map(points))

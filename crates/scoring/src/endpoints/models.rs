@@ -123,10 +123,11 @@ fn tied(
         .map(|((model, score), (next, next_score))| {
             next.over(period).published(measure)?;
             let scores = score.as_ref().zip(next_score.as_ref());
-            let is_above = |(one, next): (&ComparedScore<'_>, _)| {
-                one.is_above(next, usual, &snapshot.quantiles)
-            };
-            is_known(model).then(|| !scores.is_some_and(is_above))
+            is_known(model).then(|| {
+                !scores.is_some_and(|(one, next): (&ComparedScore<'_>, _)| {
+                    one.is_above(next, usual, &snapshot.quantiles)
+                })
+            })
         })
         .collect()
 }

@@ -42,11 +42,13 @@ impl<'l> DegradationScan<'l> {
             .of(IncidentKind::Degradation)
             .cloned()
             .partition(|known| known.retracted.is_some());
-        let recorded = |KnownIncident { incident, .. }| ScannedDegradation {
-            is_final: incident.resolved.is_some(),
-            incident,
-        };
-        let known = standing.into_iter().map(recorded).collect();
+        let known = standing
+            .into_iter()
+            .map(|KnownIncident { incident, .. }| ScannedDegradation {
+                is_final: incident.resolved.is_some(),
+                incident,
+            })
+            .collect();
         Self {
             length,
             levels,
@@ -124,11 +126,12 @@ impl<'l> DegradationScan<'l> {
     /// Whether the fall that began at `began` is new: no degradation covers this time or opened later.
     fn is_new(&self, began: Hour) -> bool {
         let is_later = |incident: &Incident| incident.opened >= began.start();
-        let is_known =
-            |known: &ScannedDegradation| is_later(&known.incident) || known.incident.covers(began);
-        let is_retracted =
-            |known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began);
-        !self.known.iter().any(is_known) && !self.retracted.iter().any(is_retracted)
+        !self.known.iter().any(|known: &ScannedDegradation| {
+            is_later(&known.incident) || known.incident.covers(began)
+        }) && !self
+            .retracted
+            .iter()
+            .any(|known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began))
     }
 
     /// Resolves open degradations that end with the round that begins at `newest`.

@@ -199,15 +199,17 @@ impl IncidentHistory {
         };
         // The id of a resolved or retracted incident is not used again.
         found.retain(|one| known(one).is_none_or(KnownIncident::is_open));
-        let revise = |one: &Incident| {
-            let revision = known(one).map_or(0, |known| known.revision);
-            let is_changed = known(one).is_none_or(|known| known.incident.differs(one));
-            is_changed.then(|| RevisedIncident {
-                incident: one.clone(),
-                revision: revision + 1,
+        let revised = found
+            .iter()
+            .filter_map(|one: &Incident| {
+                let revision = known(one).map_or(0, |known| known.revision);
+                let is_changed = known(one).is_none_or(|known| known.incident.differs(one));
+                is_changed.then(|| RevisedIncident {
+                    incident: one.clone(),
+                    revision: revision + 1,
+                })
             })
-        };
-        let revised = found.iter().filter_map(revise).collect();
+            .collect();
         let ended = self
             .incidents
             .iter()

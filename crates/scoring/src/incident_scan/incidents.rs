@@ -44,8 +44,9 @@ pub(crate) fn scan(
         }
         // A record contains only what was known at that time.
         degradations.observe_until(hour);
-        let level = |since: Hour| degradations.baseline_at(since);
-        outages.observe_hour(hour, runs, failed, level);
+        outages.observe_hour(hour, runs, failed, |since: Hour| {
+            degradations.baseline_at(since)
+        });
         newest_hour = newest_hour.max(Some(hour).filter(|_| runs > 0));
     }
     degradations.observe_until(window.to);

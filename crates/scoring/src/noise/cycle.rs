@@ -162,26 +162,29 @@ fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
         sum += round.score;
         sums.push(sum);
     }
-    let deviation = |(at, round): (usize, &ScoreRound)| {
-        let from = at.saturating_sub(week / 2).min(rounds.len() - week);
-        let around = sums
-            .get(from + week)
-            .zip(sums.get(from))
-            .map_or(0.0, |(to, from)| to - from);
-        (number(round.hour), round.score - around * ratio(1, week))
-    };
-    rounds.iter().enumerate().map(deviation).collect()
+    rounds
+        .iter()
+        .enumerate()
+        .map(|(at, round): (usize, &ScoreRound)| {
+            let from = at.saturating_sub(week / 2).min(rounds.len() - week);
+            let around = sums
+                .get(from + week)
+                .zip(sums.get(from))
+                .map_or(0.0, |(to, from)| to - from);
+            (number(round.hour), round.score - around * ratio(1, week))
+        })
+        .collect()
 }
 
 /// The mean value of each day.
 fn of_days(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let days = values.chunk_by(|(one, _), (other, _)| one / DAY == other / DAY);
-    let mean = |day: &[(usize, f64)]| {
+    days.filter_map(|day: &[(usize, f64)]| {
         let sum: f64 = day.iter().map(|(_, value)| value).sum();
         day.first()
             .map(|(hour, _)| (*hour, sum * ratio(1, day.len())))
-    };
-    days.filter_map(mean).collect()
+    })
+    .collect()
 }
 
 fn weekday(hour: usize) -> usize {

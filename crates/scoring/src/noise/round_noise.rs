@@ -121,14 +121,13 @@ impl RoundNoise {
     /// The variance of the mean of `rounds` consecutive rounds, with its degrees of freedom: the measured variance, but
     /// at least that of an autoregression.
     pub(crate) fn of_mean(&self, rounds: usize) -> Spread {
-        let measure = |block| {
+        self.means.of_mean(rounds, |block| {
             Some(block_variance(
                 &self.sums,
                 block,
                 block * self.levels + self.fitted,
             ))
-        };
-        self.means.of_mean(rounds, measure)
+        })
     }
 
     /// Like [`Self::of_mean`], for the rounds before a place. If these rounds, or those of the day before the place,

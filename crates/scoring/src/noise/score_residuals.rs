@@ -144,15 +144,14 @@ impl ScoreResiduals {
     }
 
     fn sums(&self, block: usize) -> &[f64] {
-        let sums = || {
-            self.rounds
-                .chunks_exact(block)
-                .map(|rounds| rounds.iter().sum())
-                .collect()
-        };
-        self.blocks
-            .get(block - 1)
-            .map_or(&[], |known| known.get_or_init(sums))
+        self.blocks.get(block - 1).map_or(&[], |known| {
+            known.get_or_init(|| {
+                self.rounds
+                    .chunks_exact(block)
+                    .map(|rounds| rounds.iter().sum())
+                    .collect()
+            })
+        })
     }
 
     fn place(&self, hour: Hour) -> usize {
@@ -186,8 +185,9 @@ impl<'r> PairedNoise<'r> {
             .count
             .checked_sub(levels + fitted)
             .filter(|free| *free > 0 && common.count >= method::NOISE_LEAST)?;
-        let measure = |block| block_variance(pair, common, block, [levels, fitted]);
-        let means = MeanNoise::of(one.rounds.len(), free, measure)?;
+        let means = MeanNoise::of(one.rounds.len(), free, |block| {
+            block_variance(pair, common, block, [levels, fitted])
+        })?;
         Some(Self {
             pair,
             common,
@@ -200,9 +200,9 @@ impl<'r> PairedNoise<'r> {
     /// The variance of the mean of `rounds` consecutive differences before an hour, computed as for the rounds of one
     /// model.
     pub(crate) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
-        let measure =
-            |block| block_variance(self.pair, self.common, block, [self.levels, self.fitted]);
-        let usual = self.means.of_mean(rounds, measure);
+        let usual = self.means.of_mean(rounds, |block| {
+            block_variance(self.pair, self.common, block, [self.levels, self.fitted])
+        });
         let [one, other] = self.pair.map(|residuals| {
             let end = residuals.place(end).min(residuals.rounds.len());
             let from = end - rounds.max(method::NOISE_LATELY).min(end);

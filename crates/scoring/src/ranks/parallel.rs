@@ -11,18 +11,19 @@ use std::{
 pub(crate) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
-        let one = || {
+        std::iter::from_fn(|| {
             let at = next.fetch_add(1, Ordering::Relaxed);
             Some((at, of(items.get(at)?)))
-        };
-        std::iter::from_fn(one).collect::<Vec<(usize, T)>>()
+        })
+        .collect::<Vec<(usize, T)>>()
     };
     let threads = thread::available_parallelism()
         .map_or(1, NonZero::get)
         .min(items.len());
     let mut done = thread::scope(|scope| {
-        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..threads).filter_map(start).collect();
+        let others: Vec<_> = (1..threads)
+            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
         let mut done = work();
         for other in others {
             done.extend(

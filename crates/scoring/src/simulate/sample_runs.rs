@@ -107,27 +107,27 @@ impl Simulated {
             return Vec::new();
         }
         let mut random = SplitMix64::new(&[self.seed, hour.number()]);
-        let run = |((suite, level), minute): ((Suite, &f64), u64)| {
-            let at = hour
-                .start()
-                .plus(Duration::from_secs(60 * minute + random.below(900)));
-            let failed = random.below(FAILS_ONE_IN) == 0;
-            let outcome = match state {
-                SimulatedState::Up { loss } if !failed => {
-                    RunOutcome::Scored(self.trials(*level, hour, loss, &mut random))
-                }
-                SimulatedState::Up { .. } => RunOutcome::Failed(random.failure()),
-                SimulatedState::Failing | SimulatedState::Gone => {
-                    RunOutcome::Failed(RunFailure::Unreachable)
-                }
-            };
-            Run::new(Arc::clone(&self.model), suite, at, outcome).expect("it has trials, and few")
-        };
         Suite::DEFAULT
             .into_iter()
             .zip(&self.entry.level)
             .zip([2, 20, 38])
-            .map(run)
+            .map(|((suite, level), minute): ((Suite, &f64), u64)| {
+                let at = hour
+                    .start()
+                    .plus(Duration::from_secs(60 * minute + random.below(900)));
+                let failed = random.below(FAILS_ONE_IN) == 0;
+                let outcome = match state {
+                    SimulatedState::Up { loss } if !failed => {
+                        RunOutcome::Scored(self.trials(*level, hour, loss, &mut random))
+                    }
+                    SimulatedState::Up { .. } => RunOutcome::Failed(random.failure()),
+                    SimulatedState::Failing | SimulatedState::Gone => {
+                        RunOutcome::Failed(RunFailure::Unreachable)
+                    }
+                };
+                Run::new(Arc::clone(&self.model), suite, at, outcome)
+                    .expect("it has trials, and few")
+            })
             .collect()
     }
 

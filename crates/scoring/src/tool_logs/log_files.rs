@@ -72,12 +72,16 @@ fn is_log(tool: EvaluationTool, name: &str) -> bool {
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
     match tool {
         EvaluationTool::Inspect => {
-            let is_date = |(at, byte): (usize, u8)| match at {
-                4 | 7 => byte == b'-',
-                10 => byte == b'T',
-                _ => byte.is_ascii_digit(),
-            };
-            let has_date = stem.len() > 11 && stem.bytes().enumerate().take(11).all(is_date);
+            let has_date = stem.len() > 11
+                && stem
+                    .bytes()
+                    .enumerate()
+                    .take(11)
+                    .all(|(at, byte): (usize, u8)| match at {
+                        4 | 7 => byte == b'-',
+                        10 => byte == b'T',
+                        _ => byte.is_ascii_digit(),
+                    });
             suffix == "eval" || (suffix == "json" && has_date)
         }
         EvaluationTool::LmEval => suffix == "json" && stem.starts_with("results_"),

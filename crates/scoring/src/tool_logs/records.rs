@@ -240,16 +240,15 @@ impl RecordReader<'_> {
 
 /// The value at a path; `None` if it is absent or null. The name of a column may contain dots.
 fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
-    let nested = || {
-        path.split('.').try_fold(record, |value, part| {
-            value
-                .get(part)
-                .or_else(|| value.get(part.parse::<usize>().ok()?))
-        })
-    };
     record
         .get(path)
-        .or_else(nested)
+        .or_else(|| {
+            path.split('.').try_fold(record, |value, part| {
+                value
+                    .get(part)
+                    .or_else(|| value.get(part.parse::<usize>().ok()?))
+            })
+        })
         .filter(|value| !value.is_null())
 }
 

@@ -117,9 +117,10 @@ impl DumpTable {
             (_, "digest") => Digest::from_hex(text).is_some(),
             (_, "day") => Day::parse(text).is_some(),
             (_, "endpoint" | "outcome") => {
-                let is_part =
-                    |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-                (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_part)
+                (1..=MAX_NAME).contains(&text.len())
+                    && text.bytes().all(|byte: u8| {
+                        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
+                    })
             }
             _ => true,
         }

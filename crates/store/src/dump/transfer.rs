@@ -22,13 +22,14 @@ pub(crate) async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -
     for table in &TABLES {
         let columns = table.columns();
         let mut written = Ok(());
-        let write = |row: &SqlRow<'_>| {
-            if written.is_ok() {
-                written = writer.push(table, &columns, row);
-            }
-        };
         let select = select(tables, table, &columns);
-        tables.each(&select, &[], write).await?;
+        tables
+            .each(&select, &[], |row: &SqlRow<'_>| {
+                if written.is_ok() {
+                    written = writer.push(table, &columns, row);
+                }
+            })
+            .await?;
         written?;
     }
     Ok(writer.finish()?)

@@ -53,8 +53,8 @@ pub(crate) struct OpenedStore {
 /// Opens the store in this directory.
 pub(crate) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
-    let to_error = |fault: Fault| fault.into_error(OPENING, &path);
-    let (writer, reader) = open_steps(directory, &path, STEPS).map_err(to_error)?;
+    let (writer, reader) = open_steps(directory, &path, STEPS)
+        .map_err(|fault: Fault| fault.into_error(OPENING, &path))?;
     Ok(OpenedStore {
         path,
         writer,

@@ -247,8 +247,10 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
 /// A path quoted for a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
-    if text.chars().all(is_plain) {
+    if text
+        .chars()
+        .all(|c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c))
+    {
         text
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))

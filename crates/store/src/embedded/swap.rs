@@ -55,9 +55,8 @@ pub(crate) fn run(path: &Path, instant: &str) -> io::Result<()> {
 
 /// Renames a store and its log.
 pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
-    let step = |suffix| (with_suffix(path, suffix), with_suffix(to, suffix));
     ["", LOG, INDEX]
-        .map(step)
+        .map(|suffix| (with_suffix(path, suffix), with_suffix(to, suffix)))
         .iter()
         .try_for_each(rename_if_present)
 }

@@ -157,15 +157,6 @@ fn copied(stored: &StoredApplication) -> CopiedApplication {
 
 /// The application as the store represents it. Only the fields in the copy are known.
 fn stored(copied: CopiedApplication) -> StoredApplication {
-    let key = |(digest, end): (Digest, Option<u64>)| StoredKey {
-        digest,
-        shown: String::new(),
-        created_at: Wall::default(),
-        expires_at: end.map(Wall::from_millis),
-        revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
-        name: None,
-        last_used_at: None,
-    };
     StoredApplication {
         id: copied.id,
         name: copied.name,
@@ -174,7 +165,19 @@ fn stored(copied: CopiedApplication) -> StoredApplication {
         limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),
-        keys: copied.keys.into_iter().map(key).collect(),
+        keys: copied
+            .keys
+            .into_iter()
+            .map(|(digest, end): (Digest, Option<u64>)| StoredKey {
+                digest,
+                shown: String::new(),
+                created_at: Wall::default(),
+                expires_at: end.map(Wall::from_millis),
+                revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
+                name: None,
+                last_used_at: None,
+            })
+            .collect(),
         granted: 0,
     }
 }

@@ -126,12 +126,14 @@ impl Mirror {
         let most = self.max_bytes / 4;
         let (fitting, large): (Vec<_>, Vec<_>) =
             records.iter().partition(|record| size(record) <= most);
-        let too_large = |record: &MirrorRecord| MirrorError::TooLarge {
-            name: record.name.clone(),
-            bytes: size(record),
-            most,
-        };
-        let mut failed: Vec<MirrorError> = large.into_iter().map(too_large).collect();
+        let mut failed: Vec<MirrorError> = large
+            .into_iter()
+            .map(|record: &MirrorRecord| MirrorError::TooLarge {
+                name: record.name.clone(),
+                bytes: size(record),
+                most,
+            })
+            .collect();
         let written = self.run(|connection| {
             let change = connection.transaction()?;
             removed.iter().try_for_each(|name| remove(&change, name))?;

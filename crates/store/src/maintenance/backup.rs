@@ -111,10 +111,6 @@ pub fn prune(complete: &Path, keep: NonZeroUsize) -> MaintenanceResult<()> {
 
 /// Files with the name of a dated backup, oldest first.
 fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
-    let is_time = |text: &str| {
-        let form = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
-        text.bytes().map(form).eq(*b"0000-00-00T000000Z")
-    };
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -122,7 +118,12 @@ fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
         let name = name
             .to_str()
             .and_then(|name| name.strip_prefix(DATED[0])?.strip_suffix(suffix));
-        if name.is_some_and(is_time) && entry.file_type()?.is_file() {
+        if name.is_some_and(|text: &str| {
+            text.bytes()
+                .map(|byte: u8| if byte.is_ascii_digit() { b'0' } else { byte })
+                .eq(*b"0000-00-00T000000Z")
+        }) && entry.file_type()?.is_file()
+        {
             found.push(entry.path());
         }
     }

@@ -42,10 +42,11 @@ impl DatabaseCommand {
         work: TablesWork,
         role: Option<RoleName>,
     ) -> StoreResult<TablesChange> {
-        let change = async |client: SchemaClient<'_>| {
-            tables::change(client, STEPS, work, role.as_ref()).await
-        };
-        self.link().change("create its tables", change).await
+        self.link()
+            .change("create its tables", async |client: SchemaClient<'_>| {
+                tables::change(client, STEPS, work, role.as_ref()).await
+            })
+            .await
     }
 
     /// Reports the contents and the state of the database.
@@ -69,10 +70,11 @@ impl DatabaseCommand {
     ) -> StoreResult<DatabaseExport> {
         let now = self.clock.now().wall;
         check_tables(&self.link()).await?;
-        let work = async |client: SchemaClient<'_>| {
-            database_transfer::export(client, out, keep, closes, now).await
-        };
-        self.long_link().change("be exported", work).await
+        self.long_link()
+            .change("be exported", async |client: SchemaClient<'_>| {
+                database_transfer::export(client, out, keep, closes, now).await
+            })
+            .await
     }
 
     /// Imports an export into empty tables. The audit trail names `who`.
@@ -81,10 +83,11 @@ impl DatabaseCommand {
         let reader = DumpReader::open(from)?;
         let name = file_name(from);
         check_tables(&self.link()).await?;
-        let work = async |client: SchemaClient<'_>| {
-            database_transfer::import(client, reader, who, &name, now).await
-        };
-        self.long_link().change("be imported", work).await
+        self.long_link()
+            .change("be imported", async |client: SchemaClient<'_>| {
+                database_transfer::import(client, reader, who, &name, now).await
+            })
+            .await
     }
 
     /// Takes over restored tables, or fills empty ones from an export. Until then, gateways refuse restored tables.
@@ -96,11 +99,12 @@ impl DatabaseCommand {
         let name = file_name(from.unwrap_or(Path::new("")));
         let from = from.map(DumpReader::open).transpose()?;
         check(&self.link(), tables::problem_of_format).await?;
-        let work = async |client: SchemaClient<'_>| {
-            let from = from.map(|reader| (reader, name.as_str()));
-            database_restore::restore(client, from, options).await
-        };
-        self.long_link().change("be restored", work).await
+        self.long_link()
+            .change("be restored", async |client: SchemaClient<'_>| {
+                let from = from.map(|reader| (reader, name.as_str()));
+                database_restore::restore(client, from, options).await
+            })
+            .await
     }
 
     fn link(&self) -> DatabaseLink {

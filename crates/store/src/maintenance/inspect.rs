@@ -203,11 +203,10 @@ pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
             break;
         }
     }
-    let orphan = |row: &SqlRow<'_>| {
+    done(store.each(ORPHANS, &[], |row: &SqlRow<'_>| {
         let id = row.any_text("application");
         unreadable.push(format!("a key of {id}: there is no such application"));
-    };
-    done(store.each(ORPHANS, &[], orphan))?;
+    }))?;
     done(store.each(LEDGER, &[], |row| unreadable.extend(ledger_fault(row))))?;
     if unreadable.len() > NAMED {
         unreadable.truncate(NAMED);

@@ -76,21 +76,25 @@ pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option
 
 /// The holder according to a claim, and whether it differs from the stored holder.
 async fn applied(tables: Tables<'_>, claim: &GraceClaim) -> Done<(Option<GraceHolder>, bool)> {
-    let holder = |row: &SqlRow<'_>| {
-        let share = GraceShare {
-            number: row.small_number("share")?,
-            shares: row.small_number("shares")?,
-        };
-        let [token, node] = [row.signed("token")?, row.signed("node")?].map(i64::cast_unsigned);
-        Ok(Some(GraceHolder {
-            share,
-            token,
-            life: row.small_number("life")?,
-            node,
-        }))
-    };
     let holders = tables
-        .list(HOLDERS, &[Text(&claim.day.to_string())], holder)
+        .list(
+            HOLDERS,
+            &[Text(&claim.day.to_string())],
+            |row: &SqlRow<'_>| {
+                let share = GraceShare {
+                    number: row.small_number("share")?,
+                    shares: row.small_number("shares")?,
+                };
+                let [token, node] =
+                    [row.signed("token")?, row.signed("node")?].map(i64::cast_unsigned);
+                Ok(Some(GraceHolder {
+                    share,
+                    token,
+                    life: row.small_number("life")?,
+                    node,
+                }))
+            },
+        )
         .await?;
     let applied = claim.applied_to(&holders);
     let is_change = applied

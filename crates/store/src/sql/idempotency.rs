@@ -23,15 +23,16 @@ impl Store {
                 [&request.digest, &request.content, &request.salt].map(|text| Text(text));
             let reply = OptionalText(request.reply.as_deref());
             let values = [digest, content, salt, Time(request.at), reply];
-            let read = |row: &SqlRow<'_>| {
-                Ok(KeyedRequest {
-                    content: row.text("content")?,
-                    salt: row.text("salt")?,
-                    reply: row.optional_text("reply")?,
-                    ..request.clone()
+            let kept = tables
+                .find(KEEP_REQUEST, &values, |row: &SqlRow<'_>| {
+                    Ok(KeyedRequest {
+                        content: row.text("content")?,
+                        salt: row.text("salt")?,
+                        reply: row.optional_text("reply")?,
+                        ..request.clone()
+                    })
                 })
-            };
-            let kept = tables.find(KEEP_REQUEST, &values, read).await?;
+                .await?;
             Ok(kept.unwrap_or_else(|| request.clone()))
         })
         .await

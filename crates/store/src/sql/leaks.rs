@@ -32,15 +32,18 @@ impl Store {
         digests: Vec<Digest>,
     ) -> StoreResult<Vec<(Digest, ApplicationId)>> {
         self.run(Read, "find keys", async move |tables| {
-            let read = |row: &SqlRow<'_>| {
-                let digest = row.optional_digest("digest")?;
-                Ok(digest.zip(row.text("application")?.parse().ok()))
-            };
             let mut found = Vec::new();
             for digests in digests.chunks(ROWS_AT_ONCE) {
                 let find = FIND.replace("{digests}", &parameters(1, digests.len()));
                 let digests: Vec<_> = digests.iter().map(DigestOf).collect();
-                found.extend(tables.list(&find, &digests, read).await?);
+                found.extend(
+                    tables
+                        .list(&find, &digests, |row: &SqlRow<'_>| {
+                            let digest = row.optional_digest("digest")?;
+                            Ok(digest.zip(row.text("application")?.parse().ok()))
+                        })
+                        .await?,
+                );
             }
             Ok(found)
         })

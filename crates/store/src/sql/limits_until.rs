@@ -85,8 +85,11 @@ impl Store {
     /// The applications whose previous limits are to be restored.
     pub async fn due_limits(&self, now: Wall) -> StoreResult<Vec<ApplicationId>> {
         self.run(Read, "read limits that end", async move |tables| {
-            let id = |row: &SqlRow<'_>| Ok(row.text("application")?.parse().ok());
-            tables.list(DUE, &[Time(now)], id).await
+            tables
+                .list(DUE, &[Time(now)], |row: &SqlRow<'_>| {
+                    Ok(row.text("application")?.parse().ok())
+                })
+                .await
         })
         .await
     }

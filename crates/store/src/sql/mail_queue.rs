@@ -117,14 +117,15 @@ impl Store {
     pub async fn mail_backlog(&self) -> StoreResult<MailBacklog> {
         let doing = "read the state of the mail queue";
         self.run_for_accounts(Read, doing, async |tables| {
-            let backlog = |row: &SqlRow<'_>| {
-                Ok(MailBacklog {
-                    mails: row.number("mails")?,
-                    oldest: row.optional_time("created_at")?,
-                    last_error: row.optional_text("last_error")?,
+            let found = tables
+                .find(BACKLOG, &[], |row: &SqlRow<'_>| {
+                    Ok(MailBacklog {
+                        mails: row.number("mails")?,
+                        oldest: row.optional_time("created_at")?,
+                        last_error: row.optional_text("last_error")?,
+                    })
                 })
-            };
-            let found = tables.find(BACKLOG, &[], backlog).await?;
+                .await?;
             Ok(found.unwrap_or_default())
         })
         .await

@@ -70,8 +70,11 @@ impl Store {
             return Ok(NodeList { nodes, clock: None });
         }
         self.run(Read, "read the gateways", async |tables| {
-            let read = |row: &SqlRow<'_>| Ok(Some((row.time("at")?, node_status(row)?)));
-            let rows = tables.list(LIST_NODES, &[], read).await?;
+            let rows = tables
+                .list(LIST_NODES, &[], |row: &SqlRow<'_>| {
+                    Ok(Some((row.time("at")?, node_status(row)?)))
+                })
+                .await?;
             Ok(NodeList {
                 clock: rows.first().map(|(clock, _)| *clock),
                 nodes: rows.into_iter().filter_map(|(_, node)| node).collect(),
@@ -85,14 +88,16 @@ impl Store {
         let Some(database) = self.database() else {
             return Ok(());
         };
-        let work = async |client: SchemaClient<'_>| {
-            client.execute(statement, values).await?;
-            if let Some(seen) = client.query_opt(SEEN, &[]).await? {
-                database.check.reported(&seen).await?;
-            }
-            Ok(())
-        };
-        database.connection.run(REPORT, work).await
+        database
+            .connection
+            .run(REPORT, async |client: SchemaClient<'_>| {
+                client.execute(statement, values).await?;
+                if let Some(seen) = client.query_opt(SEEN, &[]).await? {
+                    database.check.reported(&seen).await?;
+                }
+                Ok(())
+            })
+            .await
     }
 }
 

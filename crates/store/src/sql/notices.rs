@@ -187,13 +187,12 @@ pub(super) async fn tell(
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
 ) -> Done<()> {
-    let read = |row: &SqlRow<'_>| row.text("email").map(Some);
     let owner = wanted(
         tables,
         mail.kind,
         (APPLICATION, &[Text(application)]),
         tiers,
-        read,
+        |row: &SqlRow<'_>| row.text("email").map(Some),
     )
     .await?;
     let mails: Vec<NewMail> = owner

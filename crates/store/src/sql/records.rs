@@ -147,20 +147,21 @@ pub(super) async fn changed(
 async fn stand_in(tables: Tables<'_>, id: ApplicationId) -> Done<Option<StoredApplication>> {
     let text = id.to_string();
     let keys = tables.list(REVOKED, &[Text(&text)], key).await?;
-    let named = |row: &SqlRow<'_>| {
-        Ok(StoredApplication {
-            id,
-            name: row.any_text("name"),
-            tier: row.any_text("tier"),
-            own: OwnLimits::default(),
-            limits_until: None,
-            description: Description::default(),
-            created_at: Wall::default(),
-            keys: Vec::new(),
-            granted: 0,
+    let found = tables
+        .find(NAMES, &[Text(&text)], |row: &SqlRow<'_>| {
+            Ok(StoredApplication {
+                id,
+                name: row.any_text("name"),
+                tier: row.any_text("tier"),
+                own: OwnLimits::default(),
+                limits_until: None,
+                description: Description::default(),
+                created_at: Wall::default(),
+                keys: Vec::new(),
+                granted: 0,
+            })
         })
-    };
-    let found = tables.find(NAMES, &[Text(&text)], named).await?;
+        .await?;
     Ok(found.map(|found| StoredApplication { keys, ..found }))
 }
 

@@ -187,8 +187,10 @@ impl Store {
             let statement = READ_USAGE
                 .replace("{account}", ACCOUNT)
                 .replace("{is_charged}", IS_CHARGED);
-            let read = |row: &SqlRow<'_>| usage_row(row, day);
-            for (matching, units, total) in tables.list(&statement, &values, read).await? {
+            for (matching, units, total) in tables
+                .list(&statement, &values, |row: &SqlRow<'_>| usage_row(row, day))
+                .await?
+            {
                 (usage.matching, usage.units) = (matching, units);
                 usage.totals.extend(total);
             }
@@ -206,8 +208,11 @@ impl Store {
         let statement = READ_REQUESTS.replace("{wanted}", &days);
         self.run(Read, "read requests", async move |tables| {
             let id = query.application.to_string();
-            let read = |row: &SqlRow<'_>| request_total(row, query.application);
-            let totals = tables.list(&statement, &[Text(&id)], read).await?;
+            let totals = tables
+                .list(&statement, &[Text(&id)], |row: &SqlRow<'_>| {
+                    request_total(row, query.application)
+                })
+                .await?;
             Ok(RequestList { totals })
         })
         .await

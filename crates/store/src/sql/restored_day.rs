@@ -23,18 +23,17 @@ pub(crate) async fn close(tables: Tables<'_>, day: Day) -> Done<()> {
 
 /// The units of a day that are not granted yet; `None` if a tier is unknown.
 pub(crate) async fn remaining(tables: Tables<'_>, day: Day, tiers: &[Tier]) -> Done<Option<u64>> {
-    let read = |row: &SqlRow<'_>| {
-        let tier = row.text("tier")?;
-        let of_tier = tiers.iter().find(|found| found.name == tier);
-        let of_tier = of_tier.map(|found| found.limits.day.into());
-        let own = OwnLimits::from_text(&row.any_text("own_limits")).unwrap_or_default();
-        let own = own.get(LimitSetting::Day).map(u64::from);
-        let quota: Option<u64> = own.or(of_tier);
-        let granted = row.optional_number("granted")?.unwrap_or(0);
-        Ok(Some(quota.map(|quota| quota.saturating_sub(granted))))
-    };
     let units = tables
-        .list(GRANTED, &[Text(&day.to_string())], read)
+        .list(GRANTED, &[Text(&day.to_string())], |row: &SqlRow<'_>| {
+            let tier = row.text("tier")?;
+            let of_tier = tiers.iter().find(|found| found.name == tier);
+            let of_tier = of_tier.map(|found| found.limits.day.into());
+            let own = OwnLimits::from_text(&row.any_text("own_limits")).unwrap_or_default();
+            let own = own.get(LimitSetting::Day).map(u64::from);
+            let quota: Option<u64> = own.or(of_tier);
+            let granted = row.optional_number("granted")?.unwrap_or(0);
+            Ok(Some(quota.map(|quota| quota.saturating_sub(granted))))
+        })
         .await?;
     Ok(units.into_iter().sum())
 }

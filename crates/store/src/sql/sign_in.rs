@@ -85,18 +85,21 @@ async fn unused(
     digest: Digest,
     now: Wall,
 ) -> Done<Option<(UsableLink, String)>> {
-    let read = |row: &SqlRow<'_>| {
-        let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
-        Ok((
-            UsableLink {
-                email: row.text("email")?,
-                owner,
-            },
-            row.text("mailbox")?,
-        ))
-    };
     tables
-        .find(UNUSED_LINK, &[DigestOf(&digest), Time(now)], read)
+        .find(
+            UNUSED_LINK,
+            &[DigestOf(&digest), Time(now)],
+            |row: &SqlRow<'_>| {
+                let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
+                Ok((
+                    UsableLink {
+                        email: row.text("email")?,
+                        owner,
+                    },
+                    row.text("mailbox")?,
+                ))
+            },
+        )
         .await
 }
 

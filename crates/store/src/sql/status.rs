@@ -61,10 +61,12 @@ impl Store {
                 let (ready, fresh) = combined.entry(minute).or_insert((false, false));
                 (*ready, *fresh) = (*ready || *is_ready, *fresh || *is_fresh);
             }
-            let row = |(minute, (ready, fresh)): (&u64, _)| {
-                [Number(minute.cast_signed()), Flag(ready), Flag(fresh)]
-            };
-            let values: Vec<_> = combined.into_iter().flat_map(row).collect();
+            let values: Vec<_> = combined
+                .into_iter()
+                .flat_map(|(minute, (ready, fresh)): (&u64, _)| {
+                    [Number(minute.cast_signed()), Flag(ready), Flag(fresh)]
+                })
+                .collect();
             tables.write_rows(RECORD, "", 3, &values).await
         })
         .await
@@ -163,9 +165,12 @@ fn message(row: &SqlRow<'_>) -> RowResult<Option<StatusMessage>> {
 
 /// Title and state of an incident, unless it is resolved.
 async fn last(tables: Tables<'_>, incident: u64) -> Done<(String, IncidentState)> {
-    let read = |row: &SqlRow<'_>| Ok((row.text("title")?, row.text("state")?));
     let found = tables
-        .find(LAST, &[Number(incident.cast_signed())], read)
+        .find(
+            LAST,
+            &[Number(incident.cast_signed())],
+            |row: &SqlRow<'_>| Ok((row.text("title")?, row.text("state")?)),
+        )
         .await?;
     let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
     match IncidentState::parse(&state) {

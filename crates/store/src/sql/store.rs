@@ -214,10 +214,13 @@ impl Store {
         let database = match &self.0 {
             Engine::Database(database) => link(database),
             Engine::File(file) => {
-                let work = move |file: &FileConnection| done(work(Tables::File(file)));
                 return file
                     .worker(access == Access::Read)
-                    .run(access == Access::Erase, doing, work)
+                    .run(
+                        access == Access::Erase,
+                        doing,
+                        move |file: &FileConnection| done(work(Tables::File(file))),
+                    )
                     .await;
             }
         };

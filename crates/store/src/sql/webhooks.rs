@@ -40,22 +40,23 @@ impl Store {
 }
 
 async fn find(tables: Tables<'_>, of: &str) -> Done<Vec<StoredWebhook>> {
-    let read = |row: &SqlRow<'_>| {
-        let Ok(owner) = row.text("owner")?.parse() else {
-            return Ok(None);
-        };
-        Ok(Some(StoredWebhook {
-            id: row.text("id")?,
-            owner,
-            url: row.text("url")?,
-            secret: Secret::new(row.text("secret")?),
-            old_secret: row.optional_text("old_secret")?.map(Secret::new),
-            rotated_at: row.optional_time("rotated_at")?,
-            verified_at: row.optional_time("verified_at")?,
-            last_error: row.optional_text("last_error")?,
-        }))
-    };
-    tables.list(FIND, &[Text(of)], read).await
+    tables
+        .list(FIND, &[Text(of)], |row: &SqlRow<'_>| {
+            let Ok(owner) = row.text("owner")?.parse() else {
+                return Ok(None);
+            };
+            Ok(Some(StoredWebhook {
+                id: row.text("id")?,
+                owner,
+                url: row.text("url")?,
+                secret: Secret::new(row.text("secret")?),
+                old_secret: row.optional_text("old_secret")?.map(Secret::new),
+                rotated_at: row.optional_time("rotated_at")?,
+                verified_at: row.optional_time("verified_at")?,
+                last_error: row.optional_text("last_error")?,
+            }))
+        })
+        .await
 }
 
 /// Queues the message of a notice for each verified webhook of the email's recipient.
@@ -68,17 +69,21 @@ pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<
             row.text("id").map(Some)
         })
         .await?;
-    let message = |webhook: String| NewMail {
-        kind: MailKind::Webhook,
-        message_id: format!("{id}@{webhook}"),
-        recipient: webhook,
-        subject: String::new(),
-        text: mail.webhook.clone(),
-        html: String::new(),
-        ..mail.clone()
-    };
     tables
-        .queue_mail(&webhooks.into_iter().map(message).collect::<Vec<_>>())
+        .queue_mail(
+            &webhooks
+                .into_iter()
+                .map(|webhook: String| NewMail {
+                    kind: MailKind::Webhook,
+                    message_id: format!("{id}@{webhook}"),
+                    recipient: webhook,
+                    subject: String::new(),
+                    text: mail.webhook.clone(),
+                    html: String::new(),
+                    ..mail.clone()
+                })
+                .collect::<Vec<_>>(),
+        )
         .await
 }
 

@@ -129,13 +129,12 @@ impl<'r> SqlRow<'r> {
         let Some(found) = self.optional_signed(column)? else {
             return Ok(None);
         };
-        let bad = |_| {
+        u32::try_from(found).map(Some).map_err(|_| {
             BadRecord(format!(
                 "{column} is {found}, which is not between 0 and {}",
                 u32::MAX
             ))
-        };
-        u32::try_from(found).map(Some).map_err(bad)
+        })
     }
 
     pub(crate) fn time(&self, column: &str) -> RowResult<Wall> {

@@ -41,9 +41,10 @@ impl fmt::Display for RoleName {
 }
 
 fn plain_name(text: &str) -> Result<String, BadName> {
-    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_valid = (1..=63).contains(&text.len())
-        && text.bytes().all(is_word)
+        && text
+            .bytes()
+            .all(|byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && text.starts_with(|first: char| first.is_ascii_lowercase());
     is_valid.then(|| text.into()).ok_or(BadName)
 }

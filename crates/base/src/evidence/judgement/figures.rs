@@ -47,19 +47,24 @@ impl FigureRow {
         // Random requests, r per model, miss a share of e^-r. The missed share is at least half a model.
         let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
         let busiest = busiest_hour(day, rules);
-        let figure = |kind| match kind {
-            FigureKind::HourShare | FigureKind::GroupShare => {
-                nth_largest(shares.iter().copied(), rules.hours)
-            }
-            FigureKind::DayShare => share,
-            FigureKind::Economy => -missed.ln() / shares.iter().sum::<f64>().max(f64::MIN_POSITIVE),
-            FigureKind::Networks => busiest.map_or(0.0, |hour| hour.networks.into()),
-            FigureKind::Products => busiest.map_or(0.0, |hour| hour.agents.into()),
-            FigureKind::Documents => counts.delivered.into(),
-            FigureKind::Repeated => f64::from(day.repeated) / f64::from(counts.delivered.max(1)),
-        };
         let is_used = counts.delivered > 0 || counts.unchanged > 0;
-        is_used.then(|| Self(FigureKind::ALL.map(figure)))
+        is_used.then(|| {
+            Self(FigureKind::ALL.map(|kind| match kind {
+                FigureKind::HourShare | FigureKind::GroupShare => {
+                    nth_largest(shares.iter().copied(), rules.hours)
+                }
+                FigureKind::DayShare => share,
+                FigureKind::Economy => {
+                    -missed.ln() / shares.iter().sum::<f64>().max(f64::MIN_POSITIVE)
+                }
+                FigureKind::Networks => busiest.map_or(0.0, |hour| hour.networks.into()),
+                FigureKind::Products => busiest.map_or(0.0, |hour| hour.agents.into()),
+                FigureKind::Documents => counts.delivered.into(),
+                FigureKind::Repeated => {
+                    f64::from(day.repeated) / f64::from(counts.delivered.max(1))
+                }
+            }))
+        })
     }
 
     /// The figures of the days on which a caller sent requests.

@@ -134,11 +134,13 @@ impl ModelNode {
 
     /// Whether the node has nothing left to do for past days.
     fn is_settled(&self, today: usize) -> bool {
-        let is_past = |day: Day| number(day) < today;
         let call = self.call.map(|call| call.day);
         number(self.balance.day()) == today
             && self.ended.and_then(EndedDay::report).is_none()
-            && ![call, self.held].into_iter().flatten().any(is_past)
+            && ![call, self.held]
+                .into_iter()
+                .flatten()
+                .any(|day: Day| number(day) < today)
     }
 }
 
@@ -355,8 +357,10 @@ impl ModelFleet {
     }
 
     fn spent_on(&self, days: std::ops::Range<usize>) -> u32 {
-        let of = |spent: &[u32; DAYS]| spent[days.clone()].iter().sum::<u32>();
-        self.spent.iter().map(of).sum()
+        self.spent
+            .iter()
+            .map(|spent: &[u32; DAYS]| spent[days.clone()].iter().sum::<u32>())
+            .sum()
     }
 
     fn held(&self, on: usize) -> u64 {
@@ -372,12 +376,14 @@ impl ModelFleet {
 
     /// The maximum number of units of a day that were lost in the crash.
     fn lost(&self) -> u32 {
-        let is_gone = |id: &usize| self.nodes.iter().all(|node| node.id != *id);
-        let of = |id: usize| {
-            (0..DAYS)
-                .map(|on| self.rows[id][on].held().saturating_sub(self.spent[id][on]))
-                .max()
-        };
-        (0..NODES).filter(is_gone).filter_map(of).max().unwrap_or(0)
+        (0..NODES)
+            .filter(|id: &usize| self.nodes.iter().all(|node| node.id != *id))
+            .filter_map(|id: usize| {
+                (0..DAYS)
+                    .map(|on| self.rows[id][on].held().saturating_sub(self.spent[id][on]))
+                    .max()
+            })
+            .max()
+            .unwrap_or(0)
     }
 }

@@ -79,8 +79,9 @@ impl SettlementModel {
         while let Some((fleet, depth)) = queue.pop_front() {
             found.depth = depth;
             found.is_whole |= fleet.is_whole(self.month);
-            let asked = |(name, _): &&(&str, _)| only.is_none_or(|only| only == *name);
-            let mut properties = PROPERTIES.iter().filter(asked);
+            let mut properties = PROPERTIES
+                .iter()
+                .filter(|(name, _): &&(&str, _)| only.is_none_or(|only| only == *name));
             if let Some((property, _)) = properties.find(|(_, holds)| !holds(self, &fleet)) {
                 found.broken = Some(property);
                 break;

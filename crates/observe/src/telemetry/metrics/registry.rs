@@ -190,18 +190,17 @@ impl MetricsRegistry {
     }
 
     fn counter_of(&self, key: &Key) -> Counter {
-        let make = || {
-            (
-                CounterCell::new(&self.cells),
-                self.recorder.register_counter(key, &WHERE),
-            )
-        };
         let cell = self
             .counted
             .lock()
             .counters
             .entry(key.clone())
-            .or_insert_with(make)
+            .or_insert_with(|| {
+                (
+                    CounterCell::new(&self.cells),
+                    self.recorder.register_counter(key, &WHERE),
+                )
+            })
             .0
             .clone();
         Counter::from_arc(Arc::new(cell))
@@ -212,13 +211,12 @@ impl MetricsRegistry {
         let Some(MetricKind::Histogram(bounds)) = row.map(|row| row.kind) else {
             panic!("{} is not declared as a histogram", key.name())
         };
-        let make = || HistogramBuckets::new(&self.cells, bounds);
         let buckets = self
             .counted
             .lock()
             .buckets
             .entry(key)
-            .or_insert_with(make)
+            .or_insert_with(|| HistogramBuckets::new(&self.cells, bounds))
             .clone();
         Histogram::from_arc(Arc::new(buckets))
     }

@@ -188,13 +188,16 @@ pub fn max_series() -> usize {
 
 impl MetricRow {
     fn most_series(&self) -> usize {
-        let size = |name: &&str| {
-            LABELS
-                .iter()
-                .find(|label| label.name == *name)
-                .map_or(usize::MAX, |label| label.most)
-        };
-        let combinations: usize = self.labels.iter().map(size).product();
+        let combinations: usize = self
+            .labels
+            .iter()
+            .map(|name: &&str| {
+                LABELS
+                    .iter()
+                    .find(|label| label.name == *name)
+                    .map_or(usize::MAX, |label| label.most)
+            })
+            .product();
         let each = match self.kind {
             MetricKind::Counter | MetricKind::Gauge => 1,
             MetricKind::Histogram(bounds) => bounds.len() + 3, // +Inf, sum, count

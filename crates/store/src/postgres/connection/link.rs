@@ -65,11 +65,11 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> Done<T>,
     ) -> StoreResult<T> {
-        let work = async |connection: &DatabaseConnection| {
+        Box::pin(self.run_on(doing, async |connection: &DatabaseConnection| {
             let done = work(connection.tables(&self.config.schema)).await;
             connection.settled(done)
-        };
-        Box::pin(self.run_on(doing, work)).await?
+        }))
+        .await?
     }
 
     /// Runs statements in one transaction, which is committed unless `work` fails.
@@ -78,7 +78,7 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> Done<T>,
     ) -> StoreResult<T> {
-        let work = async |connection: &DatabaseConnection| {
+        Box::pin(self.run_on(doing, async |connection: &DatabaseConnection| {
             let DatabaseConnection { client, .. } = connection;
             client.batch_execute("BEGIN").await?;
             let done = work(connection.tables(&self.config.schema)).await;
@@ -86,8 +86,8 @@ impl DatabaseLink {
             let ended = client.batch_execute(end).await;
             let settled = connection.settled(done)?;
             ended.map(|()| settled)
-        };
-        Box::pin(self.run_on(doing, work)).await?
+        }))
+        .await?
     }
 
     /// Runs `work` on the connection. Callers run one after another. Each waits for its turn up to the timeout, and
@@ -106,13 +106,14 @@ impl DatabaseLink {
             return Err(failed(doing, reason, ConnectionFault::Unreachable));
         };
         let LinkState { hosts, open } = &mut *state;
-        let connect = |server: Config| self.open(server);
         let done = self.clock.within(timeout, async {
             let connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable)
             {
                 usable
             } else {
-                let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
+                let connecting = Box::pin(
+                    hosts.connect(&self.clock, timeout, |server: Config| self.open(server)),
+                );
                 connecting
                     .await
                     .map_err(|error| (error.to_string(), error.kind))?
@@ -150,12 +151,11 @@ impl DatabaseLink {
         doing: &'static str,
     ) -> Result<DatabaseConnection, OpenFailure> {
         let mut state = self.state.lock().await;
-        let connect = |server: Config| self.open(server);
-        let connected = Box::pin(
-            state
-                .hosts
-                .connect(&self.clock, self.config.timeout, connect),
-        )
+        let connected = Box::pin(state.hosts.connect(
+            &self.clock,
+            self.config.timeout,
+            |server: Config| self.open(server),
+        ))
         .await;
         connected.map_err(|fault| failed(doing, fault.to_string(), fault.kind))
     }

@@ -146,8 +146,13 @@ impl SharedDocuments for PostgresDocuments {
             let doing = "read the state of a shared document";
             let values = [Text(&self.scope), Text(&name)];
             let sent = self.store.clock.mono();
-            let read = |row: &SqlRow<'_>| document(row, self.engine_clock(row, sent)?);
-            let state = self.find(&self.store.documents, doing, STATE, &values, read);
+            let state = self.find(
+                &self.store.documents,
+                doing,
+                STATE,
+                &values,
+                |row: &SqlRow<'_>| document(row, self.engine_clock(row, sent)?),
+            );
             state.await?.ok_or_else(|| no_row(doing))
         })
     }
@@ -169,9 +174,14 @@ impl SharedDocuments for PostgresDocuments {
                 Number(length(duration)),
             ];
             let sent = self.store.clock.mono();
-            let read = |row: &SqlRow<'_>| Ok((row.number("claim")?, self.engine_clock(row, sent)?));
-            self.find(&self.store.documents, doing, CLAIM, &values, read)
-                .await
+            self.find(
+                &self.store.documents,
+                doing,
+                CLAIM,
+                &values,
+                |row: &SqlRow<'_>| Ok((row.number("claim")?, self.engine_clock(row, sent)?)),
+            )
+            .await
         })
     }
 
@@ -181,9 +191,14 @@ impl SharedDocuments for PostgresDocuments {
             let doing = "read a shared document";
             let number = Number(number.cast_signed());
             let values = [Text(&self.scope), Text(&name), number];
-            let read = |row: &SqlRow<'_>| row.bytes("content").map(Bytes::from);
-            self.find(&self.store.contents, doing, CONTENT, &values, read)
-                .await
+            self.find(
+                &self.store.contents,
+                doing,
+                CONTENT,
+                &values,
+                |row: &SqlRow<'_>| row.bytes("content").map(Bytes::from),
+            )
+            .await
         })
     }
 
@@ -230,14 +245,17 @@ impl SharedDocuments for PostgresDocuments {
     }
 
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
-        let work = async move |client: SchemaClient<'_>| {
-            let values = [Text(&self.scope), Texts(&names)];
-            client.execute(&statement(WITHDRAW), &values).await?;
-            client.execute(DELETE_CONTENTS, &values).await?;
-            client.execute(&statement(NOTIFY), &[]).await.map(drop)
-        };
         let doing = "withdraw shared documents";
-        Box::pin(self.store.documents.change(doing, work))
+        Box::pin(
+            self.store
+                .documents
+                .change(doing, async move |client: SchemaClient<'_>| {
+                    let values = [Text(&self.scope), Texts(&names)];
+                    client.execute(&statement(WITHDRAW), &values).await?;
+                    client.execute(DELETE_CONTENTS, &values).await?;
+                    client.execute(&statement(NOTIFY), &[]).await.map(drop)
+                }),
+        )
     }
 
     fn agree(
@@ -267,9 +285,14 @@ impl SharedDocuments for PostgresDocuments {
         Box::pin(async move {
             let doing = "read the newest refresh";
             let sent = self.store.clock.mono();
-            let read = |row: &SqlRow<'_>| Ok((refresh_of(row)?, self.engine_clock(row, sent)?));
             let values = [Text(&self.scope)];
-            let newest = self.find(&self.store.documents, doing, REFRESH, &values, read);
+            let newest = self.find(
+                &self.store.documents,
+                doing,
+                REFRESH,
+                &values,
+                |row: &SqlRow<'_>| Ok((refresh_of(row)?, self.engine_clock(row, sent)?)),
+            );
             newest.await?.ok_or_else(|| no_row(doing))
         })
     }
@@ -294,12 +317,12 @@ impl PostgresDocuments {
         values: &[SqlField<'_>],
         read: impl Fn(&SqlRow<'_>) -> RowResult<T>,
     ) -> StoreResult<Option<T>> {
-        let work = async |client: SchemaClient<'_>| {
+        link.run(doing, async |client: SchemaClient<'_>| {
             Tables::Database(client)
                 .find(&statement(text), values, read)
                 .await
-        };
-        link.run(doing, work).await
+        })
+        .await
     }
 
     /// The server's clock in a reply to a request that was sent at `sent`.

@@ -128,16 +128,19 @@ impl LedgerWorker {
 
     async fn exchange(&self, exchange: &LedgerExchange) -> StoreResult<LedgerExchangeReply> {
         let ignores_clock = self.ignores_clock;
-        let work = async |client: SchemaClient<'_>| {
-            for _ in 0..REPEATS {
-                match day_ledger::exchange(client, exchange, ignores_clock).await {
-                    Err(Fault::Database(error)) if was_rolled_back(&error) => {}
-                    done => return done,
-                }
-            }
-            day_ledger::exchange(client, exchange, ignores_clock).await
-        };
-        let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
+        let reply = Box::pin(
+            self.connection
+                .run(EXCHANGE, async |client: SchemaClient<'_>| {
+                    for _ in 0..REPEATS {
+                        match day_ledger::exchange(client, exchange, ignores_clock).await {
+                            Err(Fault::Database(error)) if was_rolled_back(&error) => {}
+                            done => return done,
+                        }
+                    }
+                    day_ledger::exchange(client, exchange, ignores_clock).await
+                }),
+        )
+        .await?;
         let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);
         let mut committed = self.committed.lock();
         committed.transactions += 1;
