@@ -1,5 +1,8 @@
 //! Statements on a file. They complete without waiting.
 
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+use foldhash::fast::RandomState;
 use futures_util::FutureExt as _;
 use parking_lot::ReentrantMutex;
 use rusqlite::{
@@ -14,11 +17,11 @@ use super::{
 };
 use crate::stored::millis;
 
-/// A connection to a file. One thread uses it. It is a mutex because work that is written for both engines must be
+/// A connection to a file. Only one thread uses it. The mutex is needed because work that is written for both engines must be
 /// `Send`.
 pub(crate) type FileConnection = ReentrantMutex<Connection>;
 
-/// Replacements of terms for a file, which has one data set and no clock.
+/// Replacements for the placeholders in statements on a file, which has one data set and no clock.
 const TERMS: [(&str, &str); 10] = [
     ("{position}", "instr"),
     ("{notify}", ""),
@@ -32,16 +35,35 @@ const TERMS: [(&str, &str); 10] = [
     ("$", "?"),
 ];
 
+/// Number of kept translations.
+const KEPT: usize = 500;
+
 /// The result of work on a file.
 pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never()
         .expect("statements on a file do not wait")
 }
 
-fn statement(text: &str) -> String {
-    TERMS
-        .iter()
-        .fold(text.to_owned(), |text, (term, own)| text.replace(term, own))
+thread_local! {
+    /// Translated statements: a translation takes longer than most statements. The program has a few hundred texts; those with
+    /// rows of different lengths are not kept.
+    static TRANSLATED: RefCell<HashMap<Box<str>, Rc<str>, RandomState>> = RefCell::default();
+}
+
+fn statement(text: &str) -> Rc<str> {
+    TRANSLATED.with_borrow_mut(|known| {
+        if let Some(translated) = known.get(text) {
+            return Rc::clone(translated);
+        }
+        let translated = TERMS
+            .iter()
+            .fold(text.to_owned(), |text, (term, own)| text.replace(term, own));
+        let translated: Rc<str> = translated.into();
+        if known.len() < KEPT {
+            known.insert(text.into(), Rc::clone(&translated));
+        }
+        translated
+    })
 }
 
 pub(super) fn run(file: &FileConnection, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
