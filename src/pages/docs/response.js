@@ -27,8 +27,8 @@ function durationWords(seconds) {
 // A sentence for each rule of `RateLimit`, with its quota from `RateLimit-Policy`.
 function limitSentences(headers) {
   const policy = headers.get("ratelimit-policy") ?? "";
-  const quotas = new Map([...policy.matchAll(/"([a-z]+)";q=(\d+)/g)].map(([, rule, quota]) => [rule, Number(quota)]));
-  const rules = [...(headers.get("ratelimit") ?? "").matchAll(/"([a-z]+)";r=(\d+);t=(\d+)/g)];
+  const quotas = new Map([...policy.matchAll(/"([a-z_]+)";q=(\d+)/g)].map(([, rule, quota]) => [rule, Number(quota)]));
+  const rules = [...(headers.get("ratelimit") ?? "").matchAll(/"([a-z_]+)";r=(\d+);t=(\d+)/g)];
   return rules.map(([, rule, remaining, seconds]) => {
     const quota = quotas.get(rule);
     const title = rule[0].toUpperCase() + rule.slice(1);
