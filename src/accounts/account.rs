@@ -58,7 +58,7 @@ impl Account {
         state.set_day(leased);
     }
 
-    /// Applies a reservation of all units of grace.
+    /// Applies a reservation of all grace units.
     pub(crate) fn reserve_in_full(&self, grace: u32) {
         let mut state = self.state();
         let day = state.day();
@@ -88,7 +88,7 @@ impl Account {
         // the terms of a report are consistent.
         let before = self.terms.swap(Arc::clone(terms));
         let day = state.day();
-        // If this is false, the ledger has granted nothing to this process under the old limits.
+        // If `is_leased` is false, the ledger has granted nothing to this process under the old limits.
         let is_leased =
             day.is_leased() || state.known_minute_lease().is_some() || state.call().is_some();
         if state.known_minute_lease().is_some() {
@@ -100,7 +100,7 @@ impl Account {
         })
     }
 
-    /// Applies the ledger's reply to a lease in advance for `day`, and returns the number of leased units. If the day
+    /// Applies the ledger's reply to an advance lease for `day`, and returns the number of leased units. If the day
     /// has begun in the meantime, the account may already have leased units of that day. The totals then include both
     /// leases.
     pub(crate) fn lease_ahead(
@@ -183,7 +183,7 @@ impl Account {
         self.state().limit_status(rule, limits, now)
     }
 
-    /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
+    /// Status of the minute limit, the daily limit and `rule`, read in one step for all headers of a response.
     pub(crate) fn limit_statuses(
         &self,
         rule: LimitRule,
@@ -198,7 +198,7 @@ impl Account {
         [minute, day, hit]
     }
 
-    /// Units granted to all gateways in each calendar limit that is in force and whose balance is known.
+    /// Units granted to all gateways, for each calendar limit that is in force and has a known balance.
     pub(crate) fn granted(&self, limits: &Limits, now: Now) -> Vec<WindowUnits> {
         let state = self.state();
         let today = state.day().on(now.wall.day());
@@ -216,7 +216,7 @@ impl Account {
         units
     }
 
-    /// Status of the minute, the day and each other calendar limit that is in force and whose balance is known.
+    /// Status of the minute limit, the day limit, and every other calendar limit that is in force and has a known balance.
     pub(crate) fn statuses(&self, now: Now) -> Vec<LimitStatus> {
         let limits = self.terms().limits;
         let [minute, day, _] = self.limit_statuses(LimitRule::Day, &limits, now);
@@ -225,8 +225,8 @@ impl Account {
         statuses
     }
 
-    /// Status of the windows of several days whose balance is known. The balance is known if the window has
-    /// been used since startup.
+    /// Status of each calendar window other than the day, if its balance is known. The balance is known once the window has been
+    /// used since startup.
     pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         if limits.calendar.is_empty() {
             return Vec::new();

@@ -21,7 +21,7 @@ use scoregate_base::{
 };
 use scoregate_store::LedgerReport;
 
-/// The part of an account that requests change.
+/// The part of an account that is changed by requests.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountState {
     /// The display name of the application.
@@ -29,9 +29,9 @@ pub(crate) struct AccountState {
     balance: AccountBalance,
     /// Boxed, because few of up to a million applications have a lease state.
     lease: Option<Box<LeaseState>>,
-    /// Whether the account is listed among those that reserved units of grace.
+    /// Whether the account is in the list of accounts that reserved units of grace.
     pub(crate) is_uncharged: bool,
-    /// Whether the account is listed among those that leased units recently.
+    /// Whether the account is in the list of accounts that leased units recently.
     is_listed: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Charge {
         day: Option<Day>,
         /// Whether to lease more units now.
         runs_low: bool,
-        /// Status of the minute and the day.
+        /// Status of the minute limit and the daily limit.
         statuses: [LimitStatus; 2],
     },
     /// The request exceeds a limit.
@@ -66,7 +66,7 @@ struct LeaseState {
     requests: UnrecordedRequests,
     /// The balance of a day that has not begun here.
     ahead: Option<BalanceAhead>,
-    /// Windows of several days.
+    /// Calendar windows other than the day.
     windows: WindowState,
 }
 
@@ -143,7 +143,7 @@ impl AccountState {
         let spent = self.spent_window(limits, now);
         let without_units;
         let in_force = if spent.is_some() {
-            // A unit is taken from all windows or from none, so if one is exhausted, the day counts as exhausted too.
+            // A unit is taken from all windows or from none, so if one window is exhausted, the day counts as exhausted too.
             without_units = Limits { day: 0, ..*limits };
             &without_units
         } else {
@@ -204,7 +204,7 @@ impl AccountState {
         self.windows().is_some_and(WindowState::is_known)
     }
 
-    /// Units that the ledger may still grant in all windows, as far as is known.
+    /// Units that the ledger may still grant in every window whose balance is known.
     pub(crate) fn unleased_in_windows(&self, limits: &Limits) -> u32 {
         let windows = self.windows();
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
@@ -242,9 +242,9 @@ impl AccountState {
         is_unchanged: bool,
         is_unreachable: bool,
     ) -> Charge {
-        // A charge never waits. Only `admit` waits for decisions of the ledger.
+        // A charge never waits. Only `admit` waits for the ledger.
         let ledger = LeaseAvailability::Reachable;
-        // The request waits if an attempt is due. The attempt is recorded when it is made.
+        // If it is time to lease units that other gateways may have returned, the request waits. The attempt is recorded only when it is made.
         let asks = |units: &mut ReturnedUnits, now| units.is_due(now);
         let verdict = self.decide(limits, gateways, now, is_unchanged, ledger, asks);
         let (day, runs_low) = match AdmissionStep::of(verdict, ledger, is_unreachable) {
@@ -277,8 +277,8 @@ impl AccountState {
         self.balance.day
     }
 
-    /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased
-    /// ahead. The totals of a node are for a whole day, so these units must not be counted separately.
+    /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased in advance.
+    /// A node's totals cover the whole day, so these units must not be counted separately.
     pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
@@ -376,7 +376,7 @@ impl AccountState {
             .came_from(origin, at);
     }
 
-    /// Takes the requests since the last recording.
+    /// Removes and returns the requests counted since the last recording.
     pub(crate) fn take_requests(&mut self) -> UnrecordedRequests {
         let counted = self
             .lease
@@ -453,7 +453,7 @@ impl AccountState {
 
     fn drop_unused_lease(&mut self) {
         // There may be a million accounts, so an account that is not in use has no lease state.
-        self.lease.take_if(|lease: &mut Box<LeaseState>| {
+        self.lease.take_if(|lease| {
             lease.call.is_none()
                 && lease.minute.is_none()
                 && lease.requests.is_unused()

@@ -43,18 +43,18 @@ pub(crate) enum UnitSupply {
     Sufficient,
     /// More units should be leased now.
     Low,
-    /// The ledger is unreachable, and the unit is a unit of grace.
+    /// The ledger is unreachable, and the unit is a grace unit.
     Grace,
 }
 
-/// The lack of units or tokens.
+/// The reason why no unit or token is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// This limit is exhausted.
     Limit(LimitRule),
     /// The ledger is unreachable, and no unit is available.
     Units,
-    /// The ledger is unreachable, and this gateway has no minute token.
+    /// The ledger is unreachable, and this gateway has no token left for the minute.
     Token {
         /// Time until the gateway's next token.
         wait: Duration,

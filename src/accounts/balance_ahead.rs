@@ -43,7 +43,7 @@ impl BalanceAhead {
         }
     }
 
-    /// The balance after a call without a reply.
+    /// The balance after a ledger call whose reply was lost.
     pub(super) const fn without_reply(self) -> Self {
         let confirmed = self.confirmed.without_reply();
         Self { confirmed, ..self }

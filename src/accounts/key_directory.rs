@@ -64,7 +64,7 @@ struct DirectoryEntry {
 struct KeyExpiry(Wall);
 
 const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
-/// The expiry of a revoked key. With this value, the key stays revoked regardless of the wall clock.
+/// The expiry of a revoked key: the earliest possible time, so that the key stays revoked regardless of the wall clock.
 const REVOKED: Wall = Wall::from_seconds(0);
 
 /// Hours since 1970; 0 for never. An hour is precise enough to find unused keys, and is cheap to record.
@@ -84,7 +84,7 @@ pub struct KeyDirectory {
     /// Keys that expire, by expiry, so that a sweep visits only keys that are due. A key whose expiry changed is listed
     /// twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
-    /// Accounts without known keys whose units of the day must be kept. Otherwise a new account would get these units
+    /// Accounts that have no known keys, but whose units of the day must be kept. Otherwise a new account would get these units
     /// from the ledger as unspent.
     without_keys: Mutex<HashMap<ApplicationId, Arc<Account>>>,
     /// Accounts with changed terms, and the number of units that they have to return.
@@ -277,7 +277,7 @@ impl KeyDirectory {
         };
         self.ended.remove(&key.digest);
         let before = self.entries.insert(key.digest, entry);
-        // Uses are stored late, so the later of the two values is kept.
+        // The store receives times of use late, so the later of the stored and the previous time is kept.
         if let Some(before) = before
             && let Some(entry) = self.entries.get(&key.digest)
         {
@@ -319,7 +319,7 @@ impl KeyDirectory {
         // The accounts of these keys are still in use, so a later sweep visits the keys again.
         let mut waiting: BTreeSet<_> = due
             .into_iter()
-            .filter(|(_, digest): &(Wall, Digest)| {
+            .filter(|(_, digest)| {
                 if let Some((_, removed)) = self.entries.remove_if(digest, is_removable) {
                     self.ended.insert(*digest, removed.expires_at.0);
                     return false;

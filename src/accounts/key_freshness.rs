@@ -17,7 +17,7 @@ const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// of readings is less than [`MAX_READING_AGE`], so no request waits for a store that has become unreachable.
 pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Key changes may have been missing for longer than allowed.
+/// Key changes may have been missed for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key changes were last read too long ago")]
 pub struct KeysOutdated;
@@ -75,8 +75,8 @@ impl KeyFreshness {
                 clock
                     .within(
                         CATCH_UP_TIMEOUT,
-                        attempts.wait_for(|attempt: &FeedAttempt| {
-                            attempt.began.is_some_and(|began: Now| {
+                        attempts.wait_for(|attempt| {
+                            attempt.began.is_some_and(|began| {
                                 began.mono >= now.mono && began.wall >= now.wall
                             }) && !attempt.is_outdated
                         }),
@@ -134,13 +134,13 @@ impl KeyFreshness {
             .max(now.wall.since(Wall::from_millis(wall)))
     }
 
-    /// Records an attempt to read the feed that began at `began`.
+    /// Records an attempt, begun at `began`, to read the feed.
     pub(crate) fn attempted(&self, began: Now, succeeded: bool) {
         if !self.is_shared {
             return;
         }
         if succeeded {
-            // The times are stored before the flag of the copy, which is read first. This also clears requests for a
+            // The times are stored before `is_copied`, because readers load `is_copied` first. This also clears requests for a
             // reading that were made after this reading began. The next report of outdated terms repeats them.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);

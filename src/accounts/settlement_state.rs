@@ -40,7 +40,7 @@ impl AccountState {
             .is_some_and(|ahead| ahead.day() == day && !ahead.confirmed().is_uncertain())
     }
 
-    /// The last day that has ended here and the report that settles it, unless the ledger has confirmed its final totals.
+    /// The last day that has ended in this process, and the report that settles it. `None` once the ledger has confirmed the day's final totals.
     pub(crate) fn last_report(&self) -> Option<(Day, NodeReport)> {
         let ended = self.windows()?.ended()?;
         Some((ended.day(), ended.report()?))

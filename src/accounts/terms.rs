@@ -45,7 +45,7 @@ impl TermsByTier {
             each: tiers
                 .iter()
                 .enumerate()
-                .map(|(index, tier): (usize, &Tier)| {
+                .map(|(index, tier)| {
                     let limits = Limits {
                         minute: tier.limits.minute,
                         day: tier.limits.day,
@@ -88,7 +88,7 @@ impl TermsByTier {
     pub(crate) fn notice_tiers(&self) -> Vec<NoticeTier> {
         self.each
             .iter()
-            .map(|terms: &Arc<Terms>| NoticeTier {
+            .map(|terms| NoticeTier {
                 name: Arc::clone(&terms.tier_name),
                 limits: terms.limits,
                 defaults: notice_kinds(|row| row.by_default && terms.rights.is_paid()),
@@ -135,7 +135,7 @@ impl Terms {
         }
     }
 
-    /// The `RateLimit-Policy` header of a day, with the windows that contain the day. Windows of the same kind differ
+    /// The `RateLimit-Policy` header for a day, with the windows that contain the day. Windows of the same kind differ
     /// in length. An owner's limit is in force only if `known` contains its status.
     pub(crate) fn policy_on(&self, day: Day, known: &[LimitStatus]) -> HeaderValue {
         let mut policy = self.policy.as_bytes().to_vec();

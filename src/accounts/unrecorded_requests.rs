@@ -173,7 +173,7 @@ impl KindCount {
         u64::from(self.requests)
     }
 
-    /// The counts for operators, and their minute.
+    /// The counts that operators see, and the minute of the requests.
     pub(crate) fn requests_of_minute(&self) -> (RequestCounts, u64) {
         let mut counts = RequestCounts::with_outcome(self.kind.outcome, self.requests());
         if self.kind.endpoint == Some(Route::Me) {

@@ -1,4 +1,4 @@
-//! Counts of a caller's requests for operators: today and in the last full minute.
+//! A caller's request counts, as shown to operators: today and in the last full minute.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct RequestCounts {
     pub requests: u64,
     /// Documents delivered.
     pub delivered: u64,
-    /// Delivered documents that waited for the backend.
+    /// Documents delivered after a wait for the backend.
     pub waited: u64,
     /// 304 responses.
     pub unchanged: u64,

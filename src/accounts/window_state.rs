@@ -4,8 +4,8 @@
 use scoregate_base::{
     clock::{Day, Now},
     limits::{
-        CalendarQuota, ConfirmedTotals, DayBalance, EndedDay, LimitStatus, Limits, NodeTotals,
-        Window, WindowBalance, WindowUnits,
+        ConfirmedTotals, DayBalance, EndedDay, LimitStatus, Limits, NodeTotals, Window,
+        WindowBalance, WindowUnits,
     },
 };
 use scoregate_store::LedgerReport;
@@ -38,7 +38,7 @@ impl WindowState {
         let today = day.on(now.wall.day());
         let windows = limits.calendar.around(today.day());
         windows
-            .filter_map(|limit: CalendarQuota| {
+            .filter_map(|limit| {
                 let balance = self.balance(limit.window, day, today.day())?;
                 Some(limit.status(balance, today, now))
             })
@@ -70,11 +70,11 @@ impl WindowState {
         })
     }
 
-    /// Units that the ledger may still grant in all windows, as far as is known.
+    /// Units that the ledger may still grant without exceeding any window, as far as is known.
     pub(super) fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
         let windows = limits.calendar.around(day.day());
         windows
-            .filter_map(|limit: CalendarQuota| {
+            .filter_map(|limit| {
                 let balance = self.balance(limit.window, day, day.day())?;
                 Some(balance.unleased(limit.quota, day))
             })
@@ -91,12 +91,12 @@ impl WindowState {
         node: NodeTotals,
         windows: &[WindowUnits],
     ) {
-        // A report that returns units of yesterday may name windows that have ended in the meantime.
+        // A report that returns yesterday's units may name windows that have ended in the meantime.
         if report.windows.is_empty()
             || !report
                 .windows
                 .iter()
-                .all(|limit: &CalendarQuota| limit.window.contains(day.day()))
+                .all(|limit| limit.window.contains(day.day()))
         {
             return;
         }
@@ -130,7 +130,7 @@ impl WindowState {
         self.ended = is_yesterday.then(|| EndedDay::new(ended, self.confirmed));
     }
 
-    /// Yesterday, if it has ended here.
+    /// The day that ended last, if it was the day before the current one.
     pub(super) const fn ended(&self) -> Option<EndedDay> {
         self.ended
     }

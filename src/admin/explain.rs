@@ -79,15 +79,12 @@ pub(super) async fn explain(
 
 impl ExplainBody {
     fn head(&self) -> CommandResult<Parts> {
-        let bad = || {
-            CommandProblem::bad("request: write method and target, such as `GET /api/v1/models`")
-        };
-        let (method, target) = self.request.split_once(' ').ok_or_else(bad)?;
+        let (method, target) = self.request.split_once(' ').ok_or_else(bad_request)?;
         let (mut head, ()) = Request::builder()
             .method(method)
             .uri(target)
             .body(())
-            .map_err(|_| bad())?
+            .map_err(|_| bad_request())?
             .into_parts();
         for line in &self.header {
             let field = line.split_once(':').and_then(|(name, value)| {
@@ -157,6 +154,10 @@ impl ExplainBody {
                 || (!key.shown.is_empty() && prefix.starts_with(&key.shown))
         })
     }
+}
+
+fn bad_request() -> CommandProblem {
+    CommandProblem::bad("request: write method and target, such as `GET /api/v1/models`")
 }
 
 /// The problem with a prefix that matches no key or several keys.

@@ -62,7 +62,7 @@ impl IdempotencyKey {
         };
         let first = store.keep_request(request.clone()).await?;
         if first.content != request.content {
-            let error = "another request was sent with this Idempotency-Key; use a new key";
+            let error = "a different request was sent with this Idempotency-Key; use a new key";
             return Err(CommandProblem::new(StatusCode::UNPROCESSABLE_ENTITY, error));
         }
         let issued = administration

@@ -65,7 +65,7 @@ pub fn known_field(name: &str) -> Result<&'static str, BadField> {
     })
 }
 
-/// A name in the form in which an error repeats it.
+/// The name if an error may repeat it, otherwise a general term.
 fn repeated(name: &str) -> &str {
     if name.len() <= MAX_REPEATED_NAME
         && name

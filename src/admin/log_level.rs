@@ -1,4 +1,4 @@
-//! The log level. A change applies until the next reload or start, and does not affect the setting `log.level`.
+//! The log level. A change applies until the next reload or restart, and does not affect the setting `log.level`.
 
 use serde_json::json;
 

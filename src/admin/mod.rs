@@ -1,8 +1,8 @@
 //! The side port, for operators. Metrics and health need no token. Commands on keys, documents, the backend, settings
 //! and the log need the token or the socket.
 //!
-//! The side port is separate from the public port and listens on loopback by default. It has a separate runtime, so
-//! that it responds when the public port is saturated.
+//! The side port is separate from the public port and listens on loopback by default. It has a separate runtime, so that it
+//! responds even when the public port is saturated.
 
 mod access;
 mod administration;

@@ -1,5 +1,5 @@
 //! Readiness of the public port: everything is loaded, no shutdown has begun, the runtime is not stalled, and the
-//! gateway can serve requests for data. The last condition is dropped if no gateway can.
+//! gateway can serve requests for data. The last condition does not apply if no gateway can serve them.
 
 use std::{
     sync::{
@@ -43,7 +43,7 @@ pub enum Unreadiness {
 }
 
 impl Readiness {
-    /// Creates the readiness of a server that is not ready yet.
+    /// Creates the readiness state of a server that is not ready yet.
     pub fn new(heartbeat: Arc<Heartbeat>) -> Self {
         Self {
             is_serving: AtomicBool::new(false),

@@ -24,11 +24,13 @@ pub type Reloads = mpsc::Sender<ReloadRequest>;
 pub(super) async fn reload(reloads: &Reloads, actor: &str) -> CommandResult {
     let (reply, replied) = oneshot::channel();
     tracing::info!(actor, "reload requested");
-    let unsupported =
-        || CommandProblem::bad("this program was started without settings that can be reloaded");
     reloads.send(reply).await.map_err(|_| unsupported())?;
     let outcome = replied.await.map_err(|_| unsupported())?;
     outcome
         .map(|reloaded| json!(reloaded))
         .map_err(CommandProblem::bad)
+}
+
+fn unsupported() -> CommandProblem {
+    CommandProblem::bad("this program was started without settings that can be reloaded")
 }

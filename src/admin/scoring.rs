@@ -12,7 +12,7 @@ use scoregate_scoring::UpdateRequests;
 
 use super::command_problem::{CommandProblem, CommandResult};
 
-/// Maximum wait for a snapshot. The snapshot of a large archive takes seconds, and is completed even if the client
+/// Maximum wait for a snapshot. A snapshot of a large archive takes seconds to compute, and is completed even if the client
 /// disconnects.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -34,11 +34,14 @@ pub(super) async fn refresh(
 
 async fn request(updates: &UpdateRequests) -> CommandResult {
     let (reply, replied) = oneshot::channel();
-    let stopping = || CommandProblem::fault("the server is stopping");
     updates.send(reply).await.map_err(|_| stopping())?;
     let refreshed = replied
         .await
         .map_err(|_| stopping())?
         .map_err(|error| CommandProblem::fault(&error))?;
     Ok(json!({ "refreshed": refreshed }))
+}
+
+fn stopping() -> CommandProblem {
+    CommandProblem::fault("the server is stopping")
 }

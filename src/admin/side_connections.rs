@@ -48,11 +48,10 @@ impl SideConnections {
     pub(super) fn open(self: &Arc<Self>) -> Option<SideSlot> {
         let mut open = self.0.lock();
         if open.by_number.len() >= MAX_CONNECTIONS {
-            let is_idle = |other: &SideConnection| other.requests.load(Ordering::Relaxed) == 0;
             let oldest = open
                 .by_number
                 .iter()
-                .find(|(_, other)| is_idle(other))
+                .find(|(_, other)| other.requests.load(Ordering::Relaxed) == 0)
                 .map(|(number, _)| *number)?;
             // The slot is freed before the connection's task ends.
             if let Some(oldest) = open.by_number.remove(&oldest) {

@@ -76,7 +76,7 @@ impl ImportView {
             accept_imported,
             results: outcomes
                 .iter()
-                .map(|outcome: &Result<ImportedKey, BadField>| match outcome {
+                .map(|outcome| match outcome {
                     Ok(ImportedKey::Imported(id)) => LineView::Imported {
                         application: id.to_string(),
                     },

@@ -1,4 +1,4 @@
-//! Background tasks, which run next to the public port.
+//! Background tasks, which run alongside the public port.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ pub(super) struct Background {
     tasks: TaskTracker,
 }
 
-/// A task that finishes its work at a shutdown.
+/// A task that finishes its work at shutdown.
 pub(super) struct FinishingTask {
     stop: CancellationToken,
     /// `None` if there is nothing to do.
@@ -45,7 +45,7 @@ impl Background {
         }
     }
 
-    /// Starts a task that ends without being stopped.
+    /// Starts a task that ends on its own.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

@@ -64,7 +64,7 @@ pub(super) struct BuiltGateway {
     pub(super) backend: BackendInUse,
     /// The span exporter, if trace export is configured.
     pub(super) exporter: Option<SpanExporter>,
-    /// The worker that sends mail, if it is configured.
+    /// The worker that sends mail, if mail is configured.
     pub(super) mail: MailTasks,
 }
 
@@ -391,7 +391,7 @@ fn protected(context: &StartContext, backend: &BackendInUse) -> ProtectedUpstrea
     ProtectedUpstream::new(addresses, context.config.protection, clock.clone())
 }
 
-/// Opens the built-in backend with its archive, which is created if it is missing. Reads the runs of two months.
+/// Opens the built-in backend with its archive, which is created if it is missing. Reads the runs of the last two months.
 pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
         let archive = Archive::open(&archive)?;

@@ -3,7 +3,7 @@
 use scoregate_base::clock::{Clock, ClockEvent, StepDirection, Wall};
 use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
 
-/// Counts and logs future steps of this clock.
+/// From now on, counts and logs the steps of this clock.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
     let steps: MetricFamily<Counter, StepDirection> =
         registry.counters("scoregate_clock_steps_total");

@@ -41,7 +41,7 @@ use crate::app::supervisor::{Supervisor, SupervisorState};
 /// event log.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// Time for which a shutdown records the last uses of keys. Uses that are not recorded by then are lost.
+/// Maximum time that a shutdown spends recording the last uses of keys. Uses that are not recorded by then are lost.
 const LAST_USES: Duration = Duration::from_secs(2);
 
 /// Time for which a shutdown waits for the last spans.
@@ -87,7 +87,7 @@ pub struct ShutdownReport {
     _held: DataDir,
 }
 
-/// Starts the server. Requests are answered when this returns.
+/// Starts the server. Requests are answered once this returns.
 pub async fn start(config: Config, clock: Clock) -> anyhow::Result<RunningServer> {
     start_on(InheritedSockets::default(), config, clock).await
 }
@@ -258,7 +258,7 @@ impl RunningServer {
         // again.
         parts.leases.charge_owed().await;
         self.ledger_calls.close();
-        // A fetch without waiters may be aborted at the end of the process, but a lease in flight must be completed.
+        // A fetch without waiters may be aborted when the process ends, but a lease in flight must be completed.
         let timeout = self.reloader.config.server.shutdown_timeout;
         let settling = clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(clock, timeout, LATE_MAIL));
@@ -289,7 +289,7 @@ impl RunningServer {
 async fn finish_keys(keys: &ServerKeys, clock: &Clock) {
     let recorded = clock.within(LAST_USES, keys.keeper.store_uses(0)).await;
     if recorded.is_err() {
-        tracing::warn!("some last uses of keys were not recorded in time");
+        tracing::warn!("some last-use times of keys were not recorded in time");
     }
     if let Some(copy) = &keys.copy {
         copy.finish().await;

@@ -34,7 +34,7 @@ pub struct InheritedSockets {
     side: Option<TcpListener>,
 }
 
-/// Both ports after they were opened.
+/// Both ports, opened.
 pub(super) struct OpenPorts {
     pub(super) public: PublicPort,
     pub(super) side: TcpListener,

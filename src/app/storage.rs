@@ -54,7 +54,7 @@ impl StorageGauges {
         storage
     }
 
-    /// Measures on another thread. Only the first of consecutive failures is logged.
+    /// Measures on another thread. Only the first of several consecutive failures is logged.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let storage = Arc::clone(self);
         if tokio::task::spawn_blocking(move || storage.measure_or_report())

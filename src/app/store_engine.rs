@@ -145,6 +145,11 @@ fn is_transient(failure: &OpenFailure) -> bool {
     }
 }
 
+/// Whether a later attempt to read the keys may succeed.
+fn is_unavailable(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. })
+}
+
 impl ServerStore {
     /// Loads the keys from the store, or from the local copy if the database is unreachable.
     pub(super) async fn load_keys(self, keeper: &DirectoryKeeper) -> anyhow::Result<()> {
@@ -157,13 +162,12 @@ impl ServerStore {
         let copy = if let Some(copied) = copied {
             copied
         } else {
-            let is_transient = |error: &StoreError| matches!(error, StoreError::Unavailable { .. });
             match database
-                .retrying(async || keeper.load().await, is_transient)
+                .retrying(async || keeper.load().await, is_unavailable)
                 .await
             {
                 Ok(()) => return Ok(()),
-                Err(error) if is_transient(&error) => {
+                Err(error) if is_unavailable(&error) => {
                     database.copy_instead(error).await.context(UNREADABLE)?
                 }
                 Err(error) => return Err(error).context(UNREADABLE),
@@ -181,7 +185,7 @@ impl StartingDatabase {
         format!("the database {}", self.address)
     }
 
-    /// Retries an operation that may succeed later, until the time limit of the startup.
+    /// Retries an operation that may succeed later, until the startup time limit.
     async fn retrying<E: std::fmt::Display>(
         &self,
         attempt: impl AsyncFn() -> Result<(), E>,
@@ -216,8 +220,8 @@ impl StartingDatabase {
         tracing::error!(
             %error, read_at, database,
             "cannot use the database: serving from the local copy of the keys. No units can be leased: paid tiers use this \
-             gateway's grace share if it holds one; all other data requests get 503 until the database can be used. Changes \
-             of keys since the copy was read are unknown. Restore the database, or correct store.url and restart"
+             gateway's grace share if it holds one; all other data requests get 503 until the database can be used. Key changes \
+             since the copy was read are unknown. Restore the database, or correct store.url and restart"
         );
         Ok(copy)
     }

@@ -22,7 +22,7 @@ pub(super) enum SupervisorState {
     Stopping,
 }
 
-/// The channel to the sending thread, which ends when this is dropped.
+/// The channel to the sending thread. The thread ends when the channel is dropped.
 pub(super) struct Supervisor {
     stages: Sender<SupervisorState>,
     /// Disconnected when the thread has sent everything and ended.

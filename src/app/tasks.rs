@@ -19,7 +19,7 @@ use super::{
     server_parts::ServerParts,
 };
 
-/// The pause after each write of last uses of keys, as a multiple of the write's duration: the store spends at most a
+/// The pause after each write of the keys' last-use times, as a multiple of the write's duration: the store spends at most a
 /// quarter of the time on these writes.
 const PAUSES_OF_USES: u32 = 3;
 /// Interval between reads of the change feed of a shared store.
@@ -106,7 +106,7 @@ static OF_ALL: [ServerTask; 16] = [
         }
     ),
     every!(seconds(300), "delete outdated ledger records", |server| {
-        server.leases.delete_outdated().await
+        server.leases.delete_outdated().await;
     }),
     every!(seconds(30), "charge units delivered on grace", |server| {
         server.leases.charge_owed().await;

@@ -144,7 +144,7 @@ impl WatchedFiles {
     /// Reads all files.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let watched = Arc::clone(self);
-        // Reading may take long on a slow disk.
+        // Reading may take a long time on a slow disk.
         if tokio::task::spawn_blocking(move || watched.refresh_all())
             .await
             .is_err()

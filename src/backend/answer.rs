@@ -163,7 +163,7 @@ fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {
     uncached(refusal.row().status, JSON, refusal.body())
 }
 
-/// A response that must not be stored, because it applies only now.
+/// A response that must not be stored, because the next one may differ.
 fn uncached(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
     let mut response = Response::new(BodyParts::one(body));
     *response.status_mut() = status;

@@ -30,8 +30,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_HEAD_BYTES: usize = 32_768;
 const MAX_HEADERS: usize = 64;
 
-/// Serves `listener` and keeps the snapshot current until `stop`. At most `max_connections` are open. Others wait in
-/// the queue of the kernel.
+/// Serves `listener` and keeps the snapshot current until `stop`. At most `max_connections` are open. Further connections wait in
+/// the kernel's queue.
 pub async fn serve(
     listener: TcpListener,
     backend: Arc<BackendServer>,

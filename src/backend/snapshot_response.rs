@@ -96,7 +96,6 @@ impl SnapshotResponse {
             "\"{}\"",
             HEXLOWER.encode(digest.get(..16).unwrap_or_default())
         );
-        let header = |text: String| HeaderValue::try_from(text).expect("it is visible ASCII");
         Self {
             data_tag: Arc::clone(&answer.etag),
             opening: Bytes::from(opening),
@@ -117,6 +116,10 @@ impl SnapshotResponse {
             .into_iter(),
         )
     }
+}
+
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("it is visible ASCII")
 }
 
 impl BodyParts {

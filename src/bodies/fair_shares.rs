@@ -36,7 +36,7 @@ enum Party {
 /// A limit, and the amounts held under it.
 pub(super) struct FairShares {
     limit: usize,
-    /// The limit of all clients without a key.
+    /// The limit for all clients without a key together.
     without_key: usize,
     /// Locked, because a decision reads and changes several sums.
     held: Mutex<HeldShares>,
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(held(&shares, [client(0), client(1)]), [50, 50]);
         let _third = take(&shares, 1, &[client(2)]);
         let [one, other, third] = held(&shares, [client(0), client(1), client(2)]);
-        // Which of two equal holders is displaced first depends on the size of their shares.
+        // Which of two holders with equal totals is displaced first depends on the sizes of their individual shares.
         assert_eq!(third, 10);
         assert!(
             one + other >= 85 && one.abs_diff(other) <= 10,

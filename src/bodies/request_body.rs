@@ -17,16 +17,16 @@ use super::fair_shares::{FairShares, Holder, Share};
 
 /// Time for a body to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Memory for all awaited bodies, and for awaited bodies of clients without a key.
+/// Memory for all awaited bodies, and the part of it that clients without a key may use.
 const BUDGET: usize = 32 << 20;
-// The rest is reserved for applications, however many clients without a key there are.
+// The rest of `BUDGET` is reserved for applications, however many clients without a key there are.
 const WITHOUT_KEY: usize = 24 << 20;
 /// Memory that the codec uses for a request whose body is awaited: the buffer that contains its head, the buffer that
 /// receives its body, and with TLS the record that carries them.
 const READ_BUFFERS: usize = 24 << 10;
 /// Memory for the codecs of HTTP/2 connections on which no response has been sent.
 const HTTP2_CODECS: usize = 12 << 20;
-/// Memory of one such codec: the buffers for incoming and outgoing frames.
+/// Memory for one HTTP/2 codec: the buffers for incoming and outgoing frames.
 const HTTP2_CODEC: usize = 28 << 10;
 
 /// The memory for awaited bodies, and for the codecs of HTTP/2 connections without a response.
@@ -72,8 +72,8 @@ impl BodyBudget {
         }
     }
 
-    /// Takes memory for the codec of an HTTP/2 connection of this client. Returns `None` if the memory is used
-    /// up and no network would use more of it than this client's network.
+    /// Takes memory for the codec of an HTTP/2 connection of this client. Returns `None` if the memory is used up and no network
+    /// holds more of it than this client's network would.
     pub fn take_codec(&self, client: IpAddr) -> Option<Share> {
         self.codecs.take(Holder::Client(client), HTTP2_CODEC)
     }

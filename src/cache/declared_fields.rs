@@ -1,4 +1,4 @@
-//! Builds the forms of a configured endpoint's document that omit some reserved fields. Items, including nested objects, have only the declared
+//! Builds the reduced forms of a configured endpoint's document. Each form lacks some reserved fields. Items, including nested objects, have only the declared
 //! fields that the tier sees. A field that the backend adds later is not sent until it is declared.
 
 use bytes::Bytes;

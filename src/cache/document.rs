@@ -10,7 +10,7 @@ use http::HeaderValue;
 
 use scoregate_base::{
     clock::Wall,
-    plans::{FieldPaths, FieldSets, MOST_FIELD_SETS, Rights},
+    plans::{FieldSets, MOST_FIELD_SETS, Rights},
     routes::{API_VERSION, DocumentKey, Endpoint, ModelId, Route},
 };
 
@@ -73,17 +73,18 @@ pub struct EnvelopeFields<'a> {
 impl EnvelopeFields<'_> {
     /// The envelope up to its data. A `}` follows the data.
     pub fn opening(&self, count: usize, generated_at: Wall) -> String {
-        let word = |word: Option<&'static str>| {
-            word.map_or_else(|| "null".into(), |word| format!("\"{word}\""))
-        };
         format!(
             "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
             generated_at.rfc3339(),
             serde_json::Value::from(self.license),
-            word(self.key.period.map(scoregate_base::routes::Period::word)),
-            word(self.key.sort_by.map(scoregate_base::routes::SortBy::word)),
+            json_word(self.key.period.map(scoregate_base::routes::Period::word)),
+            json_word(self.key.sort_by.map(scoregate_base::routes::SortBy::word)),
         )
     }
+}
+
+fn json_word(word: Option<&'static str>) -> String {
+    word.map_or_else(|| "null".into(), |word| format!("\"{word}\""))
 }
 
 /// A stored document in all forms. Clones share them.
@@ -118,8 +119,7 @@ impl Document {
         Self::with_dates(content, label, dates, before)
     }
 
-    /// Builds the forms of a document. A form that equals one of the previous document, or another form of this one, is
-    /// reused.
+    /// Builds the forms of a document. A form is reused if the previous document or this document already has an equal form.
     fn build_forms(
         content: &DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -229,17 +229,13 @@ impl Document {
     /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
         // Bytes that several forms share are counted once.
-        let is_first = |(index, form): &(usize, &Arc<DocumentForm>)| {
-            !self
-                .forms
-                .iter()
-                .take(*index)
-                .any(|other| Arc::ptr_eq(other, form))
-        };
         self.forms
             .iter()
             .enumerate()
-            .filter(is_first)
+            .filter(|(index, form)| {
+                let mut earlier = self.forms.iter().take(*index);
+                !earlier.any(|other| Arc::ptr_eq(other, form))
+            })
             .map(|(_, form)| form.encoded.bytes())
             .sum()
     }
@@ -279,14 +275,16 @@ fn partial_data(
 ) -> Result<Vec<Option<Bytes>>, BadContent> {
     let endpoint = label.key.route.endpoint();
     let reserved = label.key.route.endpoint().reserved_fields();
-    let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
-        _ if reserved.is_empty() => Ok(None),
-        // Only the full form has undeclared fields, whichever reserved fields a tier sees.
-        true => only_declared(data, endpoint, seen).map(Some),
-        false if reserved.is_subset(seen) => Ok(None),
-        false => without_paid_field(data),
-    };
-    label.field_sets.partial().iter().map(of).collect()
+    let partial = label.field_sets.partial().iter();
+    partial
+        .map(|seen| match endpoint.route.is_configured() {
+            _ if reserved.is_empty() => Ok(None),
+            // Only the full form has undeclared fields, whichever reserved fields a tier sees.
+            true => only_declared(data, endpoint, seen).map(Some),
+            false if reserved.is_subset(seen) => Ok(None),
+            false => without_paid_field(data),
+        })
+        .collect()
 }
 
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Bytes {

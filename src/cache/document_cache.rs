@@ -66,7 +66,7 @@ impl Cache {
         document.bytes() as u64 <= self.most_bytes / 4
     }
 
-    /// Stores a document if the table of endpoints allows it.
+    /// Stores a document if the endpoint table allows it.
     pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
             self.documents.entry(key).and_compute_with(|entry| {
@@ -185,7 +185,7 @@ mod tests {
         let (documents, bytes) = cache.evict_excess();
         assert!(
             documents > 0 && bytes <= most,
-            "{documents} of {bytes} bytes in {most}"
+            "{documents} documents with {bytes} of {most} bytes"
         );
     }
 

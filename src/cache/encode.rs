@@ -121,8 +121,9 @@ impl EncodedBodies {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let size = |one: &Option<Representation>| one.as_ref().map_or(0, |one| one.body.len());
-        self.identity.body.len() + size(&self.gzip) + size(&self.brotli) + size(&self.tool_result)
+        let encoded = [&self.gzip, &self.brotli, &self.tool_result];
+        let sizes = encoded.into_iter().flatten().map(|one| one.body.len());
+        self.identity.body.len() + sizes.sum::<usize>()
     }
 }
 
@@ -189,8 +190,8 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The client's preferred encoding, with the highest q-value; if q-values are equal, Brotli, then gzip, then identity.
-/// Malformed elements are ignored. Identity is used even if the client excludes it, and if the client sends too many
-/// elements: a readable response is better than none.
+/// Malformed elements are ignored. Identity is the fallback, even if the client excludes it or sends too many elements: a
+/// readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
     let mut accepted = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));

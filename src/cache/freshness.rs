@@ -67,7 +67,7 @@ pub struct FreshnessDates {
 /// Times of the next refresh that are known when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRefresh {
-    /// The time that the backend stated for this document.
+    /// The refresh time that the backend stated for this document.
     pub stated: Option<Wall>,
     /// The next expected refresh of the whole backend, computed from the last one that was detected.
     pub of_the_backend: Option<Wall>,

@@ -1,5 +1,5 @@
-//! The times at which the backend is polled for a refresh: at the expected time, then at increasing intervals until the
-//! refresh has happened, and occasionally in between, so that an early refresh is detected.
+//! The times at which the backend is polled for a refresh: occasionally before the expected time, so that an early refresh is
+//! detected; at the expected time; and then at increasing intervals until the refresh has happened.
 //!
 //! Pure functions. `documents::refresher` makes the requests.
 
@@ -55,7 +55,7 @@ impl RefreshInterval {
         self.next
     }
 
-    /// The state after a request at `now` found a refresh, or the first stated time of the next one. The next refresh
+    /// The state after a request at `now` found a refresh, or found a stated time of the next refresh for the first time. The next refresh
     /// is due at `expected`.
     pub fn refreshed(self, expected: Mono, now: Mono) -> Self {
         Self::new(self.cadence, expected, now)

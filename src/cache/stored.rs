@@ -146,7 +146,7 @@ impl StoredDocument {
         }
     }
 
-    /// The same document, after suspect content.
+    /// The same document, marked because the backend sent suspect content.
     #[must_use]
     pub fn suspected(&self) -> Self {
         Self {

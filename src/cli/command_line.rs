@@ -86,7 +86,7 @@ enum CliCommand {
     /// List the gateways that use the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(OutputArgs),
-    /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
+    /// List applications that look like mirrors, shared keys, multiple accounts of one owner or inefficient pollers.
     #[command(after_help = suspects::AFTER_HELP)]
     Suspects(suspects::SuspectsArgs),
     /// Export the usage of a month for billing.

@@ -1,4 +1,4 @@
-//! Detects changes of the configuration file by its contents. The file may be rewritten, replaced, or reached through
+//! Detects changes to the configuration file by comparing its contents. The file may be rewritten, replaced, or reached through
 //! links that change, as in a mounted `ConfigMap`.
 
 use std::{

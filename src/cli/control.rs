@@ -188,7 +188,7 @@ pub(super) async fn request_if_running(
     match UnixStream::connect(data_dir.join(SOCKET)).await {
         Ok(stream) => Some(send(stream, to_request(command)).await),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(Err(
-            CommandError::Input("only the user that runs it may open its socket".into()),
+            CommandError::Input("only the user that runs the server may open its socket".into()),
         )),
         Err(_) => None,
     }

@@ -146,7 +146,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     Ok(text)
 }
 
-/// Issues a key to the demo's application of a tier. Only digests of keys are stored, so an application from an earlier
+/// Issues a key to the demo application in a tier. Only digests of keys are stored, so an application from an earlier
 /// run gets a new key and keeps its quota.
 async fn issue_key(
     running: &RunningServer,

@@ -1,7 +1,7 @@
 //! `scoregate health`: checks whether a server is ready, for supervisors that run a command and use its exit code.
 //! Needs neither a shell nor curl.
 //!
-//! Reads a configuration file only if it is given on the command line, and uses only the address of the side port. A
+//! Reads a configuration file only if it is given on the command line, and takes only the address of the side port from it. A
 //! file that is being edited must not make a healthy server fail the check. The reasons why a server is not ready are
 //! in its log.
 

@@ -50,7 +50,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> CommandError {
     CommandError::Input(format!("{name} cannot be read: {error}"))
 }
 
-/// Reads the whole text of a file, or of standard input for `-`. A text longer than `max_bytes` is an error.
+/// Reads a whole file, or standard input for `-`, as text. More than `max_bytes` bytes are an error.
 pub(super) fn read_text(path: &Path, max_bytes: u64) -> CommandOutcome<String> {
     let InputFile { name, reader } = InputFile::open(path)?;
     let mut text = String::new();

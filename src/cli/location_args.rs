@@ -13,7 +13,7 @@ pub(super) struct LocationArgs {
     /// Address of the side port (metrics, health), such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
     pub(super) admin_listen: Option<SocketAddr>,
-    /// Directory of the state: keys, quotas, stored documents.
+    /// State directory: keys, quotas, stored documents.
     #[arg(long, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,
 }

@@ -18,8 +18,8 @@ use super::{
     exit::Exit,
 };
 
-/// Time for which a serving command waits for the last log lines when it ends. Before that, it waits equally long for
-/// the access log.
+/// Time for which a command that ran a server waits for the last log lines before it ends. It first waits for the access log, for
+/// at most the same time.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes data to standard output.

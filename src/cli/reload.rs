@@ -20,18 +20,19 @@ pub(super) fn run(args: &OutputArgs) -> CommandOutcome {
 }
 
 fn text(reloaded: &Reloaded) -> String {
-    let line = |when: &str, paths: &[String]| {
-        if paths.is_empty() {
-            String::new()
-        } else {
-            format!("{when}: {}\n", paths.join(", "))
-        }
-    };
     let lines = line("in effect now", &reloaded.at_once)
         + &line("in effect after a restart", &reloaded.at_next_start);
     if lines.is_empty() {
         "no setting changed; certificates reloaded\n".into()
     } else {
         lines
+    }
+}
+
+fn line(when: &str, paths: &[String]) -> String {
+    if paths.is_empty() {
+        String::new()
+    } else {
+        format!("{when}: {}\n", paths.join(", "))
     }
 }

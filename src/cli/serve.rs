@@ -119,7 +119,7 @@ fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, Conf
     resolve(&values)
 }
 
-/// Options that select the server of a command.
+/// Options that select the server for a command.
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
     /// The server's data directory.

@@ -204,12 +204,11 @@ fn row(day: &EvidenceDayView, most: u32) -> String {
 
 /// The block character for a number of requests, on a logarithmic scale.
 fn block(requests: u32, most: u32) -> char {
-    let scale = |number: u32| f64::from(number).ln_1p();
     let steps = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
     let part = if requests == 0 {
         -1.0
     } else {
-        scale(requests) / scale(most).max(f64::MIN_POSITIVE)
+        f64::from(requests).ln_1p() / f64::from(most).ln_1p().max(f64::MIN_POSITIVE)
     };
     let index = if part < 0.0 {
         0

@@ -77,7 +77,7 @@ impl ConfigValues {
 
     /// Overrides these values with the values of `other`.
     pub fn overlay(&mut self, other: Self) {
-        // `upstream` in the environment replaces the table with that name in the file, and vice versa.
+        // `upstream` in the environment replaces all `upstream.*` settings in the file, and vice versa.
         if other.values.contains_key("upstream") {
             self.values.retain(|key, _| !key.starts_with("upstream."));
         } else if other.is_set("upstream") {
@@ -100,20 +100,7 @@ impl ConfigValues {
 
 /// Reads a file.
 pub fn read_file(path: &Path) -> ConfigValues {
-    let read = || {
-        let bytes =
-            std::fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
-        let text = String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text")?;
-        read_text(&text).map_err(|problem| {
-            problem
-                .0
-                .into_iter()
-                .map(|p| p.remedy)
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
-    };
-    read().unwrap_or_else(|remedy| {
+    values_in(path).unwrap_or_else(|remedy| {
         let problem = ConfigProblem {
             path: path.display().to_string(),
             found: None,
@@ -124,6 +111,20 @@ pub fn read_file(path: &Path) -> ConfigValues {
             is_incomplete: true,
             ..ConfigValues::default()
         }
+    })
+}
+
+/// The values in a file, or the reason why it is unusable.
+fn values_in(path: &Path) -> Result<ConfigValues, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text")?;
+    read_text(&text).map_err(|problem| {
+        problem
+            .0
+            .into_iter()
+            .map(|p| p.remedy)
+            .collect::<Vec<_>>()
+            .join("\n")
     })
 }
 
@@ -230,10 +231,10 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
 fn value_of(kind: ValueKind, text: String) -> Value {
     if [ValueKind::Networks, ValueKind::Texts].contains(&kind) {
         let entries = text.split(',').map(str::trim);
-        // An empty network is a mistake, as in `10.0.0.0/8,`, but an empty text is not.
+        // An empty entry in a list of networks is a mistake, as in `10.0.0.0/8,`. Other lists ignore empty entries.
         let is_empty = text.trim().is_empty();
         return entries
-            .filter(|entry: &&str| !is_empty && (kind == ValueKind::Networks || !entry.is_empty()))
+            .filter(|entry| !is_empty && (kind == ValueKind::Networks || !entry.is_empty()))
             .map(Value::from)
             .collect::<Vec<_>>()
             .into();

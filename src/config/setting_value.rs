@@ -28,7 +28,7 @@ impl SettingValue for String {
     fn read(value: &Value, kind: ValueKind) -> Option<Self> {
         value
             .as_str()
-            .filter(|text: &&str| match kind {
+            .filter(|text| match kind {
                 ValueKind::Words(words) => words.contains(text),
                 ValueKind::Text | ValueKind::Path => {
                     !text.trim().is_empty() && !text.contains(char::is_control)
@@ -81,7 +81,7 @@ impl SettingValue for Vec<String> {
         value
             .as_array()?
             .iter()
-            .map(|one: &Value| one.as_str().map(str::to_owned))
+            .map(|one| one.as_str().map(str::to_owned))
             .collect()
     }
 }
@@ -98,9 +98,10 @@ impl SettingValue for u64 {
         if kind == ValueKind::Size {
             return size(value.as_str()?);
         }
-        let is_outside = |number: &Self| matches!(kind, ValueKind::Number(least, most) if *number < least || *number > most);
-        let number = value.as_integer()?.try_into().ok()?;
-        (!is_outside(&number)).then_some(number)
+        let number: Self = value.as_integer()?.try_into().ok()?;
+        let is_outside =
+            matches!(kind, ValueKind::Number(least, most) if number < least || number > most);
+        (!is_outside).then_some(number)
     }
 }
 

@@ -8,7 +8,7 @@ use super::config_reader::ConfigReader;
 pub(super) struct TableReader<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     place: String,
-    /// `None` for a table whose settings have separate paths.
+    /// `None` if each setting is looked up by its full path in the file.
     table: Option<&'w Table>,
 }
 
@@ -101,7 +101,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     pub(super) fn line(&mut self, setting: &str, most: usize) -> &'w str {
         let remedy = format!("write one line of at most {most} bytes");
         self.needed(setting, remedy, |value| {
-            value.as_str().filter(|text: &&str| {
+            value.as_str().filter(|text| {
                 !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control)
             })
         })

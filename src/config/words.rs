@@ -26,7 +26,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    // A duration above ten years is probably a mistake.
+    // A duration longer than ten years is probably a mistake.
     let time = Duration::from_millis(number.checked_mul(millis)?);
     (number > 0 && time <= Duration::from_hours(87_600)).then_some(time)
 }

@@ -1,5 +1,4 @@
-//! The backend's status for operators: address, circuit breaker, last failure, next refresh. The metrics have the
-//! history.
+//! The backend's status for operators: address, circuit breaker, last failure, next refresh. Metrics provide the history.
 
 use std::time::Duration;
 

@@ -201,7 +201,7 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
-        // These are kept in monotonic time, because a step of the wall clock must not make documents fresh or stale.
+        // These times are kept in monotonic time, because a step of the wall clock must not make documents fresh or stale.
         let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.record_data(document.generated_at(), now.wall);
@@ -349,7 +349,7 @@ impl Documents {
         self.changed.note(key);
     }
 
-    /// Recently used documents that follow the backend's refreshes, most used first, and the document that is polled
+    /// Recently used documents that are refreshed on the backend's schedule, most used first, and the document that is polled
     /// even if it is not in use. Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = &*self.retention;
@@ -359,7 +359,7 @@ impl Documents {
             .cache
             .all()
             .into_iter()
-            .filter(|(key, stored): &(DocumentKey, Arc<StoredDocument>)| {
+            .filter(|(key, stored)| {
                 (stored.uses() > 0 && follows(key)) || always.as_ref() == Some(key)
             })
             .collect();
@@ -388,7 +388,7 @@ impl Documents {
     /// Marks documents as overdue, or removes them with `hard`. Returns the number of documents.
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
-            // A hard purge accepts older data, so it also removes all marks of newer data.
+            // A hard purge accepts older data, so it also removes the selected documents' data marks.
             self.marks.remove(|key| selection.fits(key));
             self.schedule.forget_data();
         }
@@ -448,7 +448,7 @@ impl Documents {
             .store(now.nanos(), Ordering::Relaxed);
         let retention = &*self.retention;
         let last_detected = self.schedule.last_detected();
-        // `find` decides in the same way: a document that was outdated early also expires early.
+        // `find` decides in the same way: a document that becomes outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);
             verdict(lifetime.due(stored, last_detected), &lifetime.windows, now)

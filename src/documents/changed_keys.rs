@@ -18,7 +18,7 @@ pub(super) struct ChangedKeys {
 }
 
 impl ChangedKeys {
-    /// Creates a channel, which stays empty if it is not read.
+    /// Creates a channel. If `is_read` is false, it collects no keys.
     pub(super) fn new(is_read: bool) -> Self {
         Self {
             keys: is_read.then(Mutex::default),

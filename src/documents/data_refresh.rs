@@ -1,4 +1,4 @@
-//! The state of the data: its time, the next expected refresh, and the time since which it is stale.
+//! The state of the data: its time, the next expected refresh, and when it became stale.
 //!
 //! This module concerns the backend's refreshes. `cache::freshness` decides whether a single document is stale.
 

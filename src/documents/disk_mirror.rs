@@ -190,9 +190,9 @@ impl DiskMirror {
         let retention = self.documents.retention();
         // The most recently confirmed document has the best estimate of the next refresh.
         restored.sort_by_key(|restored| restored.stored.confirmed);
-        let newest = restored.iter().rfind(|restored: &&RestoredDocument| {
-            retention.lifetime(restored.key.route).follows_the_backend()
-        });
+        let newest = restored
+            .iter()
+            .rfind(|restored| retention.lifetime(restored.key.route).follows_the_backend());
         if let Some(refreshed_at) = restored.iter().map(|restored| restored.refreshed_at).max() {
             schedule.record_refresh(refreshed_at);
         }

@@ -42,7 +42,7 @@ impl DocumentEngine {
         clock: &Clock,
         instruments: &Arc<DocumentInstruments>,
     ) -> Self {
-        // Without a disk, the keys of changed documents would never be taken, so they are not collected.
+        // Without a disk mirror, nothing reads the keys of changed documents, so they are not collected.
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
         let documents = Arc::new(Documents::new(
             cache_bytes,

@@ -48,14 +48,14 @@ pub(crate) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 /// The right to make a fetch whose result all waiting requests share.
 pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;
 
-/// Makes fetches, and caches their failures.
+/// Performs fetches, and caches their failures.
 pub(super) struct FetchWorker {
     documents: Arc<Documents>,
     upstream: ProtectedUpstream,
     /// Recently failed fetches, by key.
     negative: NegativeCache<FetchError>,
     last: LastFetches,
-    /// Permits to build documents: one for every two cores, since a build saturates a core and uses megabytes of memory.
+    /// Permits for document builds: one for every two cores, since a build saturates a core and uses megabytes of memory.
     builders: Arc<Semaphore>,
     shared: SharedFetch,
     clock: Clock,
@@ -209,7 +209,7 @@ impl FetchWorker {
         let now = self.clock.now();
         let confirmation = Confirmation {
             before,
-            // The time before the request is used, because the data may change while the response is in transit.
+            // The time is taken before the request is sent, because the data may change while the response is in transit.
             requested_at: started.mono,
             answered: now,
             next_refresh: None,
@@ -281,7 +281,7 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists, for a response that does not show it. A model exists if it is listed or, if there is no list, if
+    /// Whether a model exists, for a response from which this is not clear. A model exists if it is listed or, if there is no list, if
     /// one of its documents is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         key.id
@@ -290,8 +290,8 @@ impl FetchWorker {
             .unwrap_or(is_stored)
     }
 
-    /// Caches a failure. The failure of a fetch that was never sent is not cached, so that it can be repeated as soon
-    /// as the backend accepts requests.
+    /// Caches a failure. If the request was never sent, the failure is not cached, so that the fetch can be repeated as soon as
+    /// the backend accepts requests.
     fn remember(&self, leader: &FetchLeader, error: &FetchError, now: Now) {
         let key = leader.key();
         let ttl = match error {

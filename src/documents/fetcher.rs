@@ -279,7 +279,7 @@ impl Fetcher {
         }
     }
 
-    /// The outcome for a request that would fetch this document now. Starts and counts nothing.
+    /// The outcome for a request that would fetch this document now. Nothing is fetched or counted.
     pub(crate) fn foresee(
         &self,
         key: &DocumentKey,

@@ -21,7 +21,7 @@ pub(super) enum SharedFetchStep {
     Take(PublishedDocument),
     /// Claim the document, and fetch it.
     Claim,
-    /// Wait for the gateway that is fetching the document, at most for this time.
+    /// Wait for the gateway that is fetching the document, for at most this long.
     Wait(Duration),
     /// Fail: the fetch of another gateway failed a moment ago.
     Fail,
@@ -38,7 +38,7 @@ pub(super) struct FollowedRefresh {
 /// The conditions under which a published document can be used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FleetNeed {
-    /// Whether a refresh of the backend outdates the document.
+    /// Whether the document becomes outdated when the backend refreshes.
     pub(super) follows_backend: bool,
     /// The last refresh that this gateway detected or followed.
     pub(super) last_detected: Mono,
@@ -80,16 +80,11 @@ impl FleetNeed {
     pub(super) fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
         let now = state.clock.at;
         match (
-            state
-                .published
-                .as_ref()
-                .filter(|published: &&PublishedDocument| {
-                    let is_fresh = published.due > now
-                        || published.confirmed.plus(self.overdue_interval) >= now;
-                    published.confirmed >= since
-                        && is_fresh
-                        && self.unusable != Some(published.number)
-                }),
+            state.published.as_ref().filter(|published| {
+                let is_fresh =
+                    published.due > now || published.confirmed.plus(self.overdue_interval) >= now;
+                published.confirmed >= since && is_fresh && self.unusable != Some(published.number)
+            }),
             state.claim,
         ) {
             (Some(published), _) => SharedFetchStep::Take(published.clone()),

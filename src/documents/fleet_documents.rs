@@ -35,7 +35,7 @@ use super::fleet_decision::{
     FleetNeed, FollowedRefresh, SharedFetchStep, earliest, latest, not_after, same_since,
 };
 
-/// The pause after the store's notifications have failed.
+/// The pause after a failure of the store's notifications.
 const PAUSE_OF_HINTS: Duration = Duration::from_secs(5);
 /// Maximum wait for another gateway if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -164,7 +164,7 @@ impl FleetDocuments {
     ) -> Result<FleetTurn, StoreError> {
         let shared = &self.fetches.shared;
         let claim_duration = self.fetches.claim_duration;
-        // After a claim expires, another gateway may claim the document. After this deadline the gateway fetches for
+        // After a claim expires, another gateway may claim the document. After this deadline, the gateway fetches the document
         // itself.
         let deadline = self.clock.mono().plus(2 * claim_duration);
         let mut need = *need;
@@ -206,7 +206,7 @@ impl FleetDocuments {
         }
     }
 
-    /// A published document, with its content unless it is the version `known`. `None` if the store has no content.
+    /// A published document. Its content is not read if its number is `known`. `None` if the store has no content.
     async fn take(
         &self,
         name: &str,
@@ -343,7 +343,7 @@ impl FleetDocuments {
         Some(self.follow(agreed))
     }
 
-    /// Records that this gateway follows a refresh, and returns the refresh as it was first followed.
+    /// Records that this gateway follows a refresh, and returns it. If the same refresh was already recorded, returns it as first recorded.
     pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
         // The comparison and the replacement are atomic, because fetches and the refresher may follow refreshes
         // concurrently.
@@ -399,7 +399,7 @@ impl FleetDocuments {
         let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
             return;
         };
-        // This replaces a refresh that has not been taken yet, because the refresher needs only the newest refresh.
+        // This replaces a refresh that the refresher has not processed yet, because it needs only the newest one.
         *self.noted.lock() = Some(FollowedRefresh {
             agreed,
             at: not_after(clock, agreed.detected),

@@ -12,13 +12,13 @@ use super::cached_documents::Documents;
 
 /// The newest stored list of models.
 pub(super) struct KnownModels {
-    /// The key of the list. All lists contain the same models in a different order.
+    /// The key of the list. All lists contain the same models, in different orders.
     pub(super) key: DocumentKey,
     pub(super) stored: Arc<StoredDocument>,
 }
 
 impl KnownModels {
-    /// The most recently confirmed list. Counts as a use, so that the list is refreshed.
+    /// The most recently confirmed list. This call counts as a use, so that the list is refreshed.
     pub(super) fn newest(documents: &Documents) -> Option<Self> {
         let known = Self::confirmed_last(documents)?;
         known.stored.used();

@@ -53,19 +53,26 @@ impl RecordLabel {
 
     /// The content of the document with this header.
     fn content(self, data: Bytes) -> DocumentContent {
-        let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
         DocumentContent {
             data,
             count: self.items,
             generated_at: Wall::from_millis(self.generated_at),
             stated_at: None,
             source: Validators {
-                etag: value(self.etag),
-                last_modified: value(self.last_modified),
+                etag: header_value(self.etag),
+                last_modified: header_value(self.last_modified),
                 origin: self.origin.map(Into::into),
             },
         }
     }
+}
+
+fn header_value(text: Option<String>) -> Option<HeaderValue> {
+    HeaderValue::try_from(text?).ok()
+}
+
+fn header_text(value: Option<&HeaderValue>) -> Option<String> {
+    Some(value?.to_str().ok()?.to_owned())
 }
 
 /// A document read from its record.
@@ -101,7 +108,6 @@ pub(super) fn write(
     let document = &stored.document;
     let dates = document.dates();
     let has_more = dates.iter().skip(2).any(|date| Some(date) != dates.get(1));
-    let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
     let at = |mono: Mono| now.wall_at(mono).millis();
     let Validators {
         etag,
@@ -117,15 +123,15 @@ pub(super) fn write(
             .take(if has_more { MOST_FIELD_SETS } else { 2 })
             .map(|at| at.millis())
             .collect(),
-        etag: text(etag),
-        last_modified: text(last_modified),
+        etag: header_text(etag.as_ref()),
+        last_modified: header_text(last_modified.as_ref()),
         origin: origin.as_deref().map(str::to_owned),
         due: at(stored.due),
         confirmed: at(stored.confirmed),
         refreshed: at(refreshed_at),
         uses: stored.uses(),
     };
-    let label = serde_json::to_string(&writing).expect("texts and numbers always make JSON");
+    let label = serde_json::to_string(&writing).expect("strings and numbers are always valid JSON");
     MirrorRecord {
         name: key.address(),
         label,

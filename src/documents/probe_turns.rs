@@ -61,13 +61,20 @@ impl CallerTurns {
 
     /// Whether another caller has waited longer. The caller that took the last turn comes after all others.
     fn is_behind_another(&self, caller: Option<ApplicationId>, index: Option<usize>) -> bool {
-        let had_last_turn = |caller: Option<ApplicationId>| caller.is_some() && caller == self.last;
-        let ahead = if had_last_turn(caller) { None } else { index };
+        let ahead = if self.had_last_turn(caller) {
+            None
+        } else {
+            index
+        };
         let mut before = self
             .waiting
             .iter()
             .take(ahead.unwrap_or(self.waiting.len()));
-        before.any(|(other, _)| Some(*other) != caller && !had_last_turn(Some(*other)))
+        before.any(|(other, _)| Some(*other) != caller && !self.had_last_turn(Some(*other)))
+    }
+
+    fn had_last_turn(&self, caller: Option<ApplicationId>) -> bool {
+        caller.is_some() && caller == self.last
     }
 }
 

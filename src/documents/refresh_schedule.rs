@@ -54,13 +54,13 @@ impl RefreshSchedule {
 
     /// Records a detected refresh.
     pub(super) fn record_refresh(&self, now: Mono) {
-        // Detections can be recorded out of order. The time must not go back, because documents would become current
+        // Detections can be recorded out of order. The time must not go back, because outdated documents would become current
         // again.
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, the change counts as
-    /// this refresh. Otherwise it may concern only that document, and must not outdate other documents.
+    /// this refresh. Otherwise it may affect only that document, and other documents must not be marked as outdated.
     pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
         if self
             .interval()

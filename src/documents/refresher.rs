@@ -33,7 +33,7 @@ use super::{
 
 /// Number of concurrent refreshes. The backend's queue limits how many requests are sent.
 const CONCURRENT_REFRESHES: usize = 4;
-/// Interval between attempts to fetch the first document without a request.
+/// Interval between attempts to fetch the first document if no request does so.
 const FIRST_FETCH_RETRY: Duration = Duration::from_secs(10);
 
 /// Refreshes documents in use.
@@ -221,7 +221,7 @@ impl Refresher {
                 .await;
             }
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
-                // The backend states when its next refresh is.
+                // The backend now states a later time for its next refresh.
                 Some(later) if later > interval.expected().max(at) => interval.refreshed(later, at),
                 Some(_) | None => interval.not_refreshed(at),
             }),
@@ -306,7 +306,7 @@ impl Refresher {
 
     async fn refresh_documents_in_use(&self, refreshed_at: Mono) {
         let in_use = self.blocking(|documents| {
-            // The documents are read before the decay, so that a document with a single use is refreshed once more.
+            // The documents are listed before their use counts decay, so that a document with a single use is refreshed once more.
             let in_use = documents.in_use();
             documents.decay_uses();
             in_use
@@ -332,15 +332,15 @@ impl Refresher {
         let result = tokio::task::spawn_blocking(move || task(&documents)).await;
         result
             .inspect_err(
-                |error| tracing::error!(%error, "background task on the documents panicked"),
+                |error| tracing::error!(%error, "background task for the documents panicked"),
             )
             .ok()
     }
 }
 
-/// The time from which a poll by another gateway suffices if this gateway polled at `before` and is due to poll at
-/// `next`. A poll in the last three quarters of the interval suffices, so that one gateway polls for all, however their
-/// polls are offset. Once a refresh is expected, a poll before that time does not suffice.
+/// The time from which a poll by another gateway makes the next poll by this gateway unnecessary. This gateway polled at `before`
+/// and is due to poll at `next`. A poll in the last three quarters of the interval suffices, so that one gateway polls for all, however the polls of
+/// the gateways are offset. If a refresh is expected by `next`, a poll before the expected time does not suffice.
 fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
     let since = before.plus(next.since(before) / 4);
     since.max(

@@ -20,7 +20,7 @@ pub struct Retention {
     pub lifetime: Lifetime,
     /// Lifetimes for specific endpoints.
     pub by_endpoint: Vec<(Route, Lifetime)>,
-    /// The backend's refresh interval, used if the backend does not state one.
+    /// The configured refresh interval, used if the backend's responses do not state one.
     pub cadence: Duration,
     /// Maximum time that a request waits for a fetch.
     pub fetch_timeout: Duration,
@@ -41,7 +41,7 @@ pub struct Retention {
 /// The lifetime of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The times for which a document may be served after its refresh was due.
+    /// How long a document may be served after its refresh was due.
     pub windows: StaleWindows,
     /// If set, a refresh is due this long after the document was confirmed, regardless of the backend's refreshes.
     pub ttl: Option<Duration>,
@@ -72,7 +72,7 @@ impl Retention {
             .map_or(&self.lifetime, |(_, lifetime)| lifetime)
     }
 
-    /// The document that is kept current even if no request uses it, if there is one.
+    /// The document, if any, that is kept current even when no request uses it.
     pub(super) fn polled_when_idle(&self) -> Option<DocumentKey> {
         let candidates = [
             DocumentKey::list_of_models(),
@@ -80,7 +80,7 @@ impl Retention {
         ];
         candidates
             .into_iter()
-            .find(|key: &DocumentKey| self.lifetime(key.route).follows_the_backend())
+            .find(|key| self.lifetime(key.route).follows_the_backend())
             .filter(|_| self.probing && self.polls_when_idle)
     }
 
@@ -113,8 +113,8 @@ impl Lifetime {
         self.follows_the_backend() && stored.confirmed < refreshed_at
     }
 
-    /// The time at which a document's refresh is or was due. The refresh of an outdated document was due at the
-    /// backend's refresh.
+    /// The time at which a document's refresh is or was due. The refresh of an outdated document was due when the backend
+    /// refreshed, or earlier.
     pub(super) fn due(&self, stored: &StoredDocument, refreshed_at: Mono) -> Mono {
         if self.is_outdated(stored, refreshed_at) {
             stored.due.min(refreshed_at)

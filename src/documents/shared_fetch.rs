@@ -105,8 +105,11 @@ impl SharedFetch {
 
     /// Whether a document may be in the shared store. Documents of models that callers invented may not.
     fn is_shared(&self, key: &DocumentKey, is_stored: bool) -> bool {
-        let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
-        is_stored || key.id.as_ref().is_none_or(|id| is_listed(id) == Some(true))
+        is_stored
+            || key.id.as_ref().is_none_or(|id| {
+                KnownModels::newest(&self.documents)
+                    .is_some_and(|known| known.lists(id) == Some(true))
+            })
     }
 
     fn need(

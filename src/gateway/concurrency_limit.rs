@@ -2,8 +2,7 @@
 //!
 //! Requests served from the cache and requests that wait for the backend use separate pools. Callers that wait for a
 //! slow backend fill only the `waiting` pool, so requests that need no backend are not refused. A request that has to
-//! wait for the ledger moves to the `waiting` pool, so a slow ledger does not cause refusals of requests whose units
-//! are leased. Dropping a slot releases it. `upstream` limits the number of upstream requests.
+//! wait for the ledger moves to the `waiting` pool, so a slow ledger does not cause requests with leased units to be refused. Dropping a slot releases it. `upstream` limits the number of upstream requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -232,7 +231,7 @@ mod tests {
             "the queue has a free place again"
         );
         drop(slot);
-        // The request got its slot and is dropped before it is polled.
+        // The request was granted a slot, but is dropped before it is polled.
         drop(queued);
         assert!(scene.try_enter().unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");

@@ -1,4 +1,4 @@
-//! Limits refusals per address for clients without a valid key, and bytes of pages per network for all clients.
+//! Limits refusals per address for clients without a valid key, and page bytes per network for all clients.
 //!
 //! Refusals of an IPv6 address are counted for its /64. Pages are also counted for the larger blocks that contain it: a
 //! page costs more than a refusal, and a /48 has 65,536 /64s. Each application with a known key has a separate guard.
@@ -49,7 +49,7 @@ impl AddressGuard {
         self.refusals.take("", address, now).is_ok()
     }
 
-    /// Gives back a token that was taken for a request that is not refused.
+    /// Gives back the token of a request that was not refused.
     pub fn give_back(&self, address: IpAddr) {
         self.refusals.give_back("", address);
     }

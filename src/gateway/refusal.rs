@@ -147,7 +147,7 @@ impl RefusalTraits {
 }
 
 impl Refusal {
-    /// The table of refusals, which is the only place to change for a new reason.
+    /// The table of refusals. The traits of a new kind of refusal are defined only here.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
         // code                    responsible      guard  closes
@@ -239,7 +239,7 @@ impl Refusal {
         )
     }
 
-    /// `Retry-After` of a refusal without an exhausted rule. For a 503: the time that the backend requested, but at
+    /// `Retry-After` of a refusal that was not caused by a limit. For a 503: the time that the backend requested, but at
     /// least the time until the caller's next token, because a token was spent. For an unlisted model: the time until
     /// the backend may be queried again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
@@ -374,7 +374,7 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     .concat()
 }
 
-/// The text is concatenated for the same reason.
+/// The text is concatenated, for the same reason as in `used_up`.
 fn quota_is_spent(limit_status: &LimitStatus, row: LimitRow) -> String {
     let whose = match row.scope {
         Scope::Application => "",

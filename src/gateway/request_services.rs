@@ -66,7 +66,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Answers a request. Never fails and never panics; a panic becomes a 500. `trust` belongs to the connection.
+    /// Answers a request. Always returns a response; a panic becomes a 500. `trust` belongs to the connection.
     pub fn handle<'r>(
         &'r self,
         head: &'r Parts,

@@ -197,7 +197,7 @@ impl Gateway {
         Ok(DocumentReply::new(served, target, caller, document, now))
     }
 
-    /// The span of a sampled request for its wait for units.
+    /// The span for a sampled request's wait for units.
     pub(super) fn lease_wait(&self, request: Option<&RequestSpan>) -> Option<OpenSpan> {
         let now = self.clock.now();
         Some(request?.child("lease wait", TracedSpanKind::Internal, now))

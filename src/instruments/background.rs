@@ -30,7 +30,7 @@ metric_label! {
 }
 
 metric_label! {
-    /// A use of daily quota units.
+    /// How daily quota units are used.
     pub(crate) enum UnitUse: "use" {
         Leased = "leased",
         Delivered = "delivered",
@@ -53,7 +53,7 @@ metric_label! {
 }
 
 metric_label! {
-    /// The decision about a request that finds no unit while the ledger is unreachable.
+    /// The decision about a request when no unit is left and the ledger is unreachable.
     pub(crate) enum UnreachableDecision: "decision" {
         Grace = "grace",
         Refused = "refused",

@@ -61,7 +61,7 @@ impl DocumentInstruments {
         });
     }
 
-    /// Sets how long the next refresh has been overdue, and the time until it is due.
+    /// Sets how long the next refresh has been overdue, and how long remains until it is due. At least one of them is zero.
     pub(crate) fn next_refresh(&self, overdue: Duration, remaining: Duration) {
         self.refresh_overdue.set(overdue.as_secs_f64());
         self.next_refresh.set(remaining.as_secs_f64());

@@ -34,7 +34,7 @@ metric_handles! {
     pub(crate) mails: CounterMatrix<MailKind, MailResult> = value (registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words())),
     queued: Gauge = gauge "scoregate_mail_queue_length",
     oldest_age: Gauge = gauge "scoregate_mail_oldest_age_seconds",
-    /// Handles of the store, which contains the mail queue.
+    /// Handles of the store's metrics, because the store contains the mail queue.
     pub(crate) store: StoreInstruments = value (StoreInstruments::new(registry)),
 }
 

@@ -41,7 +41,7 @@ metric_handles! {
     keys: Gauge = gauge "scoregate_keys",
 }
 
-/// Counts a waiting request until it is dropped.
+/// Counts a request as waiting until this value is dropped.
 pub(crate) struct WaitingRequest<'i>(&'i Gauge);
 
 impl Drop for WaitingRequest<'_> {

@@ -25,11 +25,11 @@ metric_label! {
         Queued = "queued",
         /// The mailbox has used up its links.
         MailboxLimit = "mailbox_limit",
-        /// The network has used up its links.
+        /// The network has reached its link limit.
         NetworkLimit = "network_limit",
         /// The remaining links of all networks are reserved for networks with fewer requests.
         Reserved = "reserved",
-        /// All networks together have used up their links.
+        /// All networks together have reached their link limit.
         TotalLimit = "total_limit",
         /// The operator does not accept the domain.
         Domain = "domain",
@@ -47,7 +47,7 @@ metric_label! {
         InvalidLink = "invalid_link",
         /// The account is suspended.
         Suspended = "suspended",
-        /// The network has reached its limit of new accounts with the mail domain.
+        /// The network has reached its limit of new accounts with this mail domain.
         AccountLimit = "account_limit",
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of the receiver of leaked keys, and the functions that read the public keys.
+//! Settings of the leaked-key receiver, and the functions that read the public keys.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

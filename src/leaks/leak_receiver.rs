@@ -1,4 +1,4 @@
-//! Handling of requests to the receiver of leaked keys.
+//! Handles requests to the leaked-key receiver.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -96,7 +96,7 @@ impl LeakReceiver {
         peer: Peer,
     ) -> Response<Full<Bytes>> {
         let gateway = gateway.load_full();
-        // On HTTP/1.1 no request follows a body, because leftover bytes could be parsed as the next request.
+        // On HTTP/1.1 the connection is closed after a request with a body, because leftover bytes could be parsed as the next request.
         let closes = head.version < Version::HTTP_2 && !body.is_at_end();
         let client = gateway.proxies.client(peer.address, &head.headers);
         let answered = if gateway.guard.take(client, gateway.clock.now()) {

@@ -41,7 +41,7 @@ impl ReportedToken {
         let source = self.source.as_deref().map(str::to_ascii_lowercase);
         let source = source
             .as_deref()
-            .filter(|text: &&str| {
+            .filter(|text| {
                 (1..=40).contains(&text.len())
                     && text
                         .bytes()

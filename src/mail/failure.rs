@@ -60,14 +60,14 @@ pub enum UnusableTransport {
 /// The effect of a failure on this email and on others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureScope {
-    /// Every other attempt would also fail, so the email is not retried.
+    /// Every further attempt would also fail, so the email is not retried.
     Final,
     /// The email may be accepted later. Other emails may be accepted now on the same connection.
     Mail,
     /// The email may be accepted later. Other emails may be accepted now on another connection.
     Connection,
-    /// The server closed the connection at the beginning of an email. If this also happens on a new connection, all
-    /// mail would fail.
+    /// The server closed the connection at the beginning of an email. If this also happens on a new connection, the failure
+    /// affects all mail.
     Ended,
     /// All other emails would fail in the same way, because the cause is the server, the login, the sender or the
     /// directory.
@@ -164,22 +164,9 @@ impl MailFailure {
 
 impl ReplyCode {
     pub(super) fn new(code: u16, text: &str) -> Self {
-        let enhanced = || {
-            let mut numbers = text
-                .split_ascii_whitespace()
-                .next()?
-                .split('.')
-                .map(|part| {
-                    let is_number =
-                        part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-                    part.parse::<u16>().ok().filter(|_| is_number)
-                });
-            let found = (numbers.next()??, numbers.next()??, numbers.next()??);
-            numbers.next().is_none().then_some(found)
-        };
         Self {
             code,
-            enhanced: enhanced(),
+            enhanced: enhanced(text),
             mentions_relaying: text.to_ascii_lowercase().contains("relay"),
         }
     }
@@ -193,14 +180,25 @@ impl ReplyCode {
     /// The server may accept this message later, and other messages now.
     fn is_about_the_configuration(self, step: SmtpStep) -> bool {
         match self.enhanced {
-            // 5.7 concerns policy, authentication and relaying. 5.1.7 and 5.1.8 concern the sender. Many servers refuse
-            // an earlier step only in reply to `RCPT TO`.
+            // 5.7 concerns policy, authentication and relaying. 5.1.7 and 5.1.8 concern the sender. Many servers do not report
+            // the refusal of an earlier step until `RCPT TO`.
             Some((_, 7, _) | (_, 1, 7 | 8)) => true,
             Some(_) => false,
             // Servers refuse unknown recipients with 550, and relaying with 550 or 554.
             None => step == SmtpStep::Recipient && (self.code == 554 || self.mentions_relaying),
         }
     }
+}
+
+/// The enhanced status code at the start of a reply.
+fn enhanced(text: &str) -> Option<(u16, u16, u16)> {
+    let code = text.split_ascii_whitespace().next()?;
+    let mut numbers = code.split('.').map(|part| {
+        let is_number = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u16>().ok().filter(|_| is_number)
+    });
+    let found = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some(found)
 }
 
 impl SmtpStep {

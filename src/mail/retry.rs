@@ -10,8 +10,7 @@ use super::failure::MailFailure;
 
 /// Delay before the second attempt. It doubles with each further attempt.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// Maximum delay. It is short, because sign-in links expire after minutes and must be sent soon after a server has
-/// recovered.
+/// Maximum delay. It is short, because sign-in links expire within minutes and must be sent soon after a server has recovered.
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Delay after the failed attempt with this number.
@@ -47,7 +46,7 @@ pub(super) fn recorded(
     }
 }
 
-/// An email that is retried, after at most `longest`.
+/// The record of an attempt after which the email is retried, at most `longest` later.
 pub(super) fn deferred(
     claimed: &ClaimedMail,
     failure: &impl Display,

@@ -123,7 +123,7 @@ impl MailSender {
                     "an email expired before it could be sent"
                 );
                 removed(claimed)
-            // If an email could take longer than its claim, another worker could also send it, so it is released.
+            // If sending an email could take longer than its claim lasts, another worker could also send it, so the email is released.
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {
@@ -209,7 +209,7 @@ impl MailSender {
         recorded
     }
 
-    /// The response of the store. Only the first of consecutive failures is logged.
+    /// The response of the store. Only the first of several consecutive failures is logged.
     async fn asked<T>(&mut self, asking: impl Future<Output = StoreResult<T>>) -> Option<T> {
         let asking = async {
             self.clock

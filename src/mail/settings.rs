@@ -22,7 +22,7 @@ pub struct MailConfig {
 pub enum MailDelivery {
     /// An SMTP server.
     Smtp(Box<SmtpServer>),
-    /// Files in a directory, for tests on one machine and the demo.
+    /// Files in a directory, for the demo and for tests on one machine.
     Directory {
         /// The directory.
         path: PathBuf,

@@ -1,5 +1,5 @@
-//! The SMTP client. A failure names its step, because a refused recipient concerns only one message, but a refused
-//! login concerns all messages.
+//! The SMTP client. A failure names its step, because a refused recipient affects only one message, but a refused login affects
+//! all messages.
 
 use std::{fmt::Display, io, net::SocketAddr, time::Duration};
 

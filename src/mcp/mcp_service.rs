@@ -28,7 +28,7 @@ use super::{
 };
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
-/// The methods and headers that pages of other origins may use.
+/// The methods and headers that pages from other origins may use.
 const MCP_READING: CorsGrant = CorsGrant {
     methods: HeaderValue::from_static("POST"),
     fields: HeaderValue::from_static(
@@ -76,7 +76,7 @@ const BUSY: HttpRefusal = (
     "Send the message again: too many others are being received.",
 );
 
-/// A request to the service without the body.
+/// A request to the service, without its body.
 #[derive(Clone, Copy)]
 struct McpRequest<'r> {
     head: &'r Parts,
@@ -261,13 +261,14 @@ impl McpService {
     /// The tool of a call and the target of the corresponding request.
     fn call(&self, message: &RpcMessage<'_>) -> Result<(&McpTool, String), RpcError> {
         let name = message.params.name.as_deref().unwrap_or_default();
-        let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
         let tool = self.tools.iter().find(|tool| tool.name == name);
-        let tool = tool.ok_or_else(|| invalid("Call a tool from tools/list.".to_owned()))?;
+        let tool = tool.ok_or_else(|| {
+            RpcError::new(RpcError::INVALID_PARAMS, "Call a tool from tools/list.")
+        })?;
         let none = CallArguments::new();
         let target = tool
             .target(message.params.arguments.as_ref().unwrap_or(&none))
-            .map_err(invalid)?;
+            .map_err(|message| RpcError::new(RpcError::INVALID_PARAMS, message))?;
         Ok((tool, target))
     }
 }
@@ -296,14 +297,14 @@ async fn receive(
     let application = gateway.application(head).map(Holder::Application);
     let holder = application.unwrap_or(Holder::Client(client));
     let read = body.rest(McpService::MAX_BODY, holder).await;
-    // Only a client that keeps the gateway waiting loses the token.
+    // The token is lost only if the client sends the body too slowly.
     if read != Err(BodyFailure::Slow) {
         gateway.guard.give_back(client);
     }
     Received::from_read(read)
 }
 
-/// The reason why the body of a request is not read. A request without a body takes a token from the guard.
+/// The refusal of a request whose body is not read. A request without a body takes a token from the guard.
 fn refusal(
     gateway: &Gateway,
     request: McpRequest<'_>,
@@ -391,8 +392,8 @@ fn is_json(content_type: SentField<'_>) -> bool {
         .first
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let kind = || value.split(';').next().unwrap_or_default().trim();
-    value == JSON || kind().eq_ignore_ascii_case(JSON)
+    let kind = value.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case(JSON)
 }
 
 fn json_response(body: Bytes) -> Response<Full<Bytes>> {

@@ -1,4 +1,4 @@
-//! A tool, which is an endpoint in the form in which language models call it.
+//! An MCP tool: an endpoint that language models can call.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::rpc_message::{CallArguments, RpcText};
 /// A capacity that is enough for most targets.
 const TARGET: usize = 96;
 
-/// The name of the tool of an endpoint.
+/// The tool name of an endpoint.
 pub fn tool_name(endpoint: &Endpoint) -> String {
     format!("get_{}", endpoint.name)
 }
@@ -133,7 +133,7 @@ fn schema(param: Param) -> Value {
     schema.into()
 }
 
-/// Appends a text or a number to a path or a query. Escapes all characters except the unreserved ones (RFC 3986, 2.3).
+/// Appends a string or a number to a path or a query. Escapes all characters except the unreserved ones (RFC 3986, 2.3).
 fn append_escaped(target: &mut String, value: &RawValue) {
     let json = value.get();
     let text: Option<RpcText<'_>> = json

@@ -20,7 +20,7 @@ pub(super) enum ProtocolEra {
 }
 
 impl ProtocolEra {
-    /// The kind of revision of a request. Returns an error if the headers do not match the body.
+    /// The kind of revision that a request follows. Returns an error if the headers do not match the body.
     pub(super) fn of<'m>(
         message: &RpcMessage<'m>,
         headers: &McpHeaders<'_>,
@@ -54,8 +54,9 @@ impl ProtocolEra {
             return Err(mismatch("Mcp-Method"));
         }
         // Tool names are plain ASCII, so an encoded name is never a tool name.
-        let name = || sole(headers.name, mcp_headers::NAME);
-        if message.method == "tools/call" && name()? != message.params.name.as_deref() {
+        if message.method == "tools/call"
+            && sole(headers.name, mcp_headers::NAME)? != message.params.name.as_deref()
+        {
             return Err(mismatch("Mcp-Name"));
         }
         if meta.is_none_or(|meta| meta.client_info.is_none() || meta.client_capabilities.is_none())
@@ -90,7 +91,7 @@ fn sole<'h>(field: SentField<'h>, name: &'static str) -> Result<Option<&'h str>,
 }
 
 fn mismatch(field: &'static str) -> RpcError {
-    let message = format!("Send {field} once, with the value in the body.");
+    let message = format!("Send {field} once, with the same value as in the body.");
     RpcError::new(RpcError::HEADER_MISMATCH, message)
 }
 

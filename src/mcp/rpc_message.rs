@@ -22,7 +22,7 @@ pub struct RpcMessage<'m> {
     pub(super) params: RpcParams<'m>,
 }
 
-/// A text, borrowed from the message unless it has escapes.
+/// A string, borrowed from the message unless it has escapes.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
 
@@ -43,7 +43,7 @@ pub(super) struct RpcParams<'m> {
     pub(super) meta: Option<RequestMeta<'m>>,
 }
 
-/// The metadata in each request of a revision without a handshake.
+/// The metadata of each request, in protocol revisions without a handshake.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
@@ -120,13 +120,6 @@ impl RpcError {
 impl<'m> RpcMessage<'m> {
     /// Reads a message.
     pub fn read(bytes: &'m [u8]) -> Result<Self, BadMessage<'m>> {
-        let not_json = || BadMessage {
-            id: None,
-            error: RpcError::new(
-                RpcError::PARSE,
-                "Send one JSON-RPC message as JSON in UTF-8.",
-            ),
-        };
         let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
         // A valid message is parsed in one pass. Further passes only determine the error of an invalid message.
         let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_, RpcParams<'_>>>(text) else {
@@ -171,12 +164,20 @@ fn invalid(id: Option<&str>) -> BadMessage<'_> {
     }
 }
 
+fn not_json() -> BadMessage<'static> {
+    let message = "Send one JSON-RPC message as JSON in UTF-8.";
+    BadMessage {
+        id: None,
+        error: RpcError::new(RpcError::PARSE, message),
+    }
+}
+
 /// Deserializes a member that is present, even if it is `null`.
 fn present<'m, D: Deserializer<'m>>(deserializer: D) -> Result<Option<&'m RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Whether a JSON value is a text or a number. `null` is not an id in this protocol.
+/// Whether a JSON value is a string or a number. `null` is not an id in this protocol.
 fn is_id(json: &str) -> bool {
     json.len() <= MAX_ID && json.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
 }

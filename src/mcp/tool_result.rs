@@ -1,4 +1,4 @@
-//! Translates the response to a request into the result of a call.
+//! Turns an API response into the result of a tool call.
 
 use bytes::Bytes;
 use http::{
@@ -18,7 +18,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// The members of a result before the text. No body of the API begins like this.
 const BEGIN: &str = "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":";
 
-/// The members of an error that the text contains.
+/// The error members that the text contains.
 #[derive(Deserialize)]
 struct RefusalBody {
     message: String,
@@ -26,8 +26,8 @@ struct RefusalBody {
     upgrade: Option<String>,
 }
 
-/// Translates the response to a request into the response to the call with this id. The body of the
-/// response is either a result that is stored with the document, or any other response body of the API.
+/// Turns an API response into the response to the MCP call with this id. The body of the API response is either a ready-made
+/// result that is stored with the document, or any other body of the API.
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 /// The policy of files that are not HTML. Browsers display text and JSON with their own styles.
 pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The contents of an HTML page that browsers may use. Everything else is blocked, except the icon and forms that are
+/// The inline content that an HTML page may use. Everything else is blocked, except the icon and forms that are
 /// sent to this service.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AllowedContent<'p> {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn only_the_contents_of_the_page_are_allowed() {
-        // The digests of the empty text and of "abc" are from FIPS 180-4.
+        // The digests of the empty string and of "abc" are from FIPS 180-4.
         let empty = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
         let abc = "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
         let fixed = "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

@@ -1,4 +1,4 @@
-//! The values on the pages that are not in the tables.
+//! The values that the pages show but that are not in the tables.
 
 use scoregate_base::{
     plans::{FieldSets, Tier, standard_tiers},
@@ -9,7 +9,7 @@ use scoregate_base::{
 
 use super::{sample::SampleAnswer, site_links::SiteLinks, terms::default_terms};
 
-/// The values on the pages that are not in the tables. All values are escaped.
+/// The values that the pages show but that are not in the tables. All values are escaped.
 #[derive(Clone, Debug)]
 pub struct PagesConfig {
     /// The service's name.
@@ -79,7 +79,7 @@ impl Default for PagesConfig {
 }
 
 impl PagesConfig {
-    /// The listed fields of an endpoint whose items have the shape of the data source.
+    /// The fields listed for an endpoint. `None` unless its items have the shape of the data source.
     pub(super) fn listed(&self, endpoint: &Endpoint) -> Option<&[PublishedField]> {
         self.source.fields.get(&endpoint.route).map(Vec::as_slice)
     }

@@ -174,11 +174,12 @@ impl SampleItem<'_> {
     /// Whether the example contains a field of this API.
     fn shows(&self, field: &ItemField) -> bool {
         // The example is the response to a request without parameters, in which some values are absent.
-        let is_listed = |listed: &PublishedField| {
-            listed.name == field.name && matches!(listed.kind, PublishedKind::Standard(_))
-        };
         field.presence != Presence::IfRequested
-            && self.listed.is_none_or(|all| all.iter().any(is_listed))
+            && self.listed.is_none_or(|all| {
+                all.iter().any(|listed| {
+                    listed.name == field.name && matches!(listed.kind, PublishedKind::Standard(_))
+                })
+            })
     }
 }
 
@@ -186,13 +187,14 @@ struct SampleFields<'a>(&'a ItemField);
 
 /// The value of a field, looked up by path, then by name.
 fn sample_value(path: &str) -> Option<&'static str> {
-    let by = |name: &str| {
-        VALUES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| *value)
-    };
-    by(path).or_else(|| by(path.rsplit('.').next()?))
+    value_named(path).or_else(|| value_named(path.rsplit('.').next()?))
+}
+
+fn value_named(name: &str) -> Option<&'static str> {
+    VALUES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value)
 }
 
 impl Serialize for SampleItem<'_> {
@@ -276,17 +278,17 @@ impl<'a> SampleAnswer<'a> {
 
 /// JSON text with line breaks and with the fields in order.
 pub(super) fn pretty(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("the keys are texts and no number is infinite")
+    serde_json::to_string_pretty(value).expect("the keys are strings and all numbers are finite")
 }
 
 /// Converts a sample to a JSON value.
 pub(super) fn value(value: &impl Serialize) -> serde_json::Value {
-    serde_json::to_value(value).expect("the keys are texts and no number is infinite")
+    serde_json::to_value(value).expect("the keys are strings and all numbers are finite")
 }
 
 /// JSON text on one line with the fields in order.
 pub(super) fn text_of(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("the keys are texts and no number is infinite")
+    serde_json::to_string(value).expect("the keys are strings and all numbers are finite")
 }
 
 #[cfg(test)]

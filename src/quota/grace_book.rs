@@ -20,7 +20,7 @@ const CONFIRM_EVERY: u64 = 60;
 
 /// The shares of this gateway and the units owed on them.
 #[derive(Debug, Default)]
-// All fields have one lock, because a claim compares and changes both shares and tokens.
+// All fields share one lock, because a claim compares and changes both shares and tokens.
 pub(crate) struct GraceBook(Mutex<GraceEntries>);
 
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct GraceEntries {
     next_claim: Mono,
     /// The day of the last claims.
     claimed_on: Day,
-    /// Units of earlier processes that are not charged within the quota. They count against this gateway's shares until
+    /// Units of earlier processes that have not been charged within the quota. They count against this gateway's shares until
     /// the day ends.
     carried: HashMap<(ApplicationId, Day), Vec<OwedUnits>>,
     /// Accounts that reserved units and have not been charged.
@@ -48,14 +48,13 @@ impl GraceBook {
                 .or_default()
                 .push(*one);
         }
-        let next = |held: &HeldGraceShare| HeldGraceShare {
+        let shares = records.shares.iter().map(|held| HeldGraceShare {
             // With this number, the ledger detects and refuses a process on a copy of the data directory.
             life: held.life.saturating_add(1),
             ..*held
-        };
-        let shares = records.shares.iter().map(next).collect();
+        });
         Self(Mutex::new(GraceEntries {
-            shares,
+            shares: shares.collect(),
             carried,
             ..GraceEntries::default()
         }))
@@ -220,7 +219,7 @@ impl GraceBook {
         self.0.lock().accounts.clone()
     }
 
-    /// Removes accounts that owe nothing from the list, and drops their reserves.
+    /// Removes from the list all accounts that owe nothing, and drops their reserves.
     pub(crate) fn drop_settled(&self, today: Day) {
         self.0.lock().accounts.retain(|account| {
             let mut state = account.state();

@@ -41,7 +41,7 @@ pub(crate) struct GraceCharges {
     /// Whether, according to the last claims, this process lacks a share of today or tomorrow and other live gateways
     /// hold some.
     others_hold: AtomicBool,
-    /// Whether units are written to the file before they are spent, and the next process continues the shares.
+    /// Whether units are written to the file before they are spent, so that the next process takes over the shares.
     is_durable: bool,
     /// Whether the units of earlier processes have been charged. Nothing is leased until then.
     has_charged: tokio::sync::Mutex<bool>,
@@ -67,7 +67,7 @@ impl GraceCharges {
                 ..Self::default()
             };
         };
-        // Units of the earlier process were reserved in memory only, so its shares cannot be continued.
+        // Units of the earlier process were reserved in memory only, so this process cannot take over its shares.
         if !is_durable {
             records.shares.clear();
         }
@@ -87,7 +87,7 @@ impl GraceCharges {
             is_durable,
             ..Self::default()
         };
-        // The file must record that this process continues the shares before they are used.
+        // Before the shares are used, the file must record that this process continues them.
         if is_durable
             && !charges.book.shares(Day::default()).is_empty()
             && charges.save(Day::default()).await.is_err()
@@ -211,7 +211,7 @@ impl GraceCharges {
             .book
             .listed()
             .iter()
-            .map(|account: &Arc<Account>| account.state().day().on(today).owed())
+            .map(|account| account.state().day().on(today).owed())
             .sum();
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
         // If a share is no longer in the file and cannot be returned, it is lost.
@@ -234,7 +234,7 @@ impl GraceCharges {
         self.give_back(ledger, returned).await;
     }
 
-    /// Returns shares to the ledger. The file no longer contains them, so no process continues them.
+    /// Returns shares to the ledger. The file no longer contains them, so no later process uses them.
     async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
         for share in shares {
             if let Err(error) = ledger.return_grace(share).await {
@@ -268,7 +268,7 @@ impl GraceCharges {
     }
 
     /// Accounts that owe units of this day. Units of a past day can no longer be charged, because the ledger has closed
-    /// the day. The units of accounts that no longer owe any are removed from the file.
+    /// the day. Accounts that no longer owe units are removed from the file.
     pub(crate) async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
         let mut listed = self.book.listed();
         let before = listed.len();

@@ -1,5 +1,5 @@
-//! The thread that writes grace to `local.db`. It makes and drops all reservations in order, so a unit is spent only
-//! while it is in the file.
+//! The thread that writes grace to `local.db`. It makes and drops all reservations in order, so a unit is spent only while its
+//! reservation is in the file.
 //!
 //! Reservations that arrive during a write are written together.
 
@@ -33,7 +33,7 @@ pub(crate) struct NewContent {
     pub(crate) shares: Vec<HeldGraceShare>,
     /// The current day. Units of earlier days can no longer be charged.
     pub(crate) today: Day,
-    /// Whether this process spends no more units. Its units are then saved as owed units.
+    /// Whether this process has stopped spending units. Only the units that it owes are then saved.
     pub(crate) is_last: bool,
 }
 
@@ -94,13 +94,16 @@ impl GraceWriter {
 
     /// Replaces the content of the file.
     pub(crate) async fn replace(&self, content: NewContent) -> io::Result<()> {
-        let stopped = || io::Error::other("its thread has stopped");
         let (reply, replaced) = oneshot::channel();
         self.0
             .send(GraceWork::Replace(content, reply))
             .map_err(|_| stopped())?;
         replaced.await.map_err(|_| stopped())?
     }
+}
+
+fn stopped() -> io::Error {
+    io::Error::other("its thread has stopped")
 }
 
 impl WriterState {
@@ -116,7 +119,7 @@ impl WriterState {
                         self.reserve(std::mem::take(&mut reserving));
                         // The caller may have stopped waiting.
                         drop(reply.send(self.replace(&content)));
-                        // The last content is never replaced.
+                        // Nothing replaces the last content, so the thread ends.
                         if content.is_last {
                             return;
                         }
@@ -237,7 +240,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Logs the first of consecutive failures.
+    /// Logs the first of several consecutive failures.
     fn report(&mut self, done: &io::Result<()>) {
         let was_failing = std::mem::replace(&mut self.is_failing, done.is_err());
         if let Err(error) = done

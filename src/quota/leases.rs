@@ -39,11 +39,11 @@ impl Leases {
         self.calls.minutes.gateways()
     }
 
-    /// Waits for the ledger call in flight for the account, or for a new one, and returns the time after it. Does not
+    /// Waits for the ledger call in flight for the account, or for a new one, and returns the time when the wait ended. Does not
     /// wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let Some(LeaseCall(mut call)) = self.calls.current(account) else {
-            // The next probe leases for the account that needed units last, because this account can use them.
+            // The next probe requests units for the account that last needed units, because this account can use them.
             self.calls.health.is_needed_by(account);
             return Err(LeaseUnavailable);
         };
@@ -103,8 +103,8 @@ impl Leases {
         }
     }
 
-    /// Reserves units that the account may owe, and returns the units that it may then use. If the reservation fails,
-    /// these include no grace.
+    /// Reserves units that the account may owe, and returns the units that it may then use. If the reservation fails, the
+    /// returned units include no grace.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
         // The disk may hang, so a request waits for the disk no longer than for the ledger.
         let reserving = self
@@ -184,7 +184,7 @@ impl Leases {
                         today,
                         reports: reports.clone(),
                     };
-                    // A database that does not answer would delay the shutdown by its timeout for every chunk.
+                    // A database that does not answer would delay the shutdown by one timeout per chunk.
                     let reply = calls.ledger.exchange(exchange).await?;
                     let outcomes = reports.iter().zip(&reply.outcomes);
                     reports = outcomes

@@ -1,4 +1,4 @@
-//! Leases tomorrow's units for applications in use before midnight. Their first requests of the day then do not wait
+//! Before midnight, leases tomorrow's units for applications in use. The applications' first requests of the day then do not wait
 //! for the ledger, and the calls of the gateways are spread over time.
 
 use std::{sync::Arc, time::Duration};
@@ -57,7 +57,7 @@ impl Leases {
             .iter()
             .map(|account| (account, Arc::clone(&account.terms())))
             .collect();
-        let report = |(account, terms): &(&Arc<Account>, Arc<Terms>)| {
+        let reports = due.iter().map(|(account, terms)| {
             let limits = terms.limits;
             let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day);
             let units = LedgerReport::of_units(account.id, tomorrow, totals);
@@ -66,12 +66,11 @@ impl Leases {
                 terms: Some(terms.assumed()),
                 ..units
             }
-        };
-        let reports = due.iter().map(report).collect();
+        });
         let exchange = LedgerExchange {
             node: self.calls.node,
             today,
-            reports,
+            reports: reports.collect(),
         };
         let exchanged = self.calls.ledger.exchange(exchange).await;
         let reply = exchanged.inspect_err(|_| {

@@ -31,7 +31,7 @@ impl LeasingAccounts {
         let accounts = self.accounts.lock().clone();
         accounts
             .iter()
-            .map(|account: &Arc<Account>| account.state().day().on(today).unspent())
+            .map(|account| account.state().day().on(today).unspent())
             .map(u64::from)
             .sum()
     }

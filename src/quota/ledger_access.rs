@@ -10,7 +10,7 @@ use arc_swap::ArcSwapOption;
 use crate::instruments::StoreInstruments;
 use scoregate_store::Ledger;
 
-/// The access of this process to a shared store.
+/// This process's access to a shared store.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerAccess {
     /// Whether an exchange has succeeded since startup.
@@ -36,7 +36,7 @@ pub struct ServingFacts {
     pub has_leased: bool,
     /// This gateway holds a share of the grace of the day.
     pub holds_grace_share: bool,
-    /// The ledger cannot be used, and according to the last claims, only other gateways hold shares of the grace.
+    /// The ledger cannot be used, and according to the last claims, only other gateways hold grace shares.
     pub others_hold_grace: bool,
 }
 

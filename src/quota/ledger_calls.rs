@@ -231,8 +231,8 @@ impl LedgerCalls {
         call
     }
 
-    /// The reply to a call, or `None` if it is late. While no request waits, a pause of this process counts as at most
-    /// one part of the timeout, because the reply may have arrived during the pause.
+    /// The reply to a call, or `None` if it is late. While no request waits, a pause of this process uses up at most one of the
+    /// `TIMEOUT_PARTS` of the timeout, because the reply may have arrived during the pause.
     async fn in_time(
         &self,
         ended: &watch::Sender<Option<bool>>,
@@ -360,7 +360,7 @@ impl LedgerCalls {
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
-                // A report that only returns units has no quota.
+                // A report that only returns units has a quota of zero, and is not refused.
                 let is_refused = has_outdated_terms && report.totals.quota > 0;
                 if is_refused {
                     ReportEnd::OutdatedTerms
@@ -375,9 +375,9 @@ impl LedgerCalls {
                 state.open_day(today, &account.terms().limits);
                 ReportEnd::Applied
             }
-            // The application has no units. The ledger itself works.
+            // The ledger does not contain the application, so there are no units. The ledger itself works.
             ReportOutcome::UnknownApplication => {
-                tracing::error!(application = %account.id, "application with a key is missing in the ledger");
+                tracing::error!(application = %account.id, "application with a key is missing from the ledger");
                 ReportEnd::Failed
             }
         }

@@ -39,12 +39,12 @@ impl LedgerHealth {
         let account = Arc::clone(account);
         let failure = Some(Arc::new(LedgerFailure { at, account }));
         let none = None::<Arc<LedgerFailure>>;
-        // The first failure is kept. It has the time at which the outage began, and only its caller logs the outage.
+        // The first failure is kept: it has the time at which the outage began. Only the caller that recorded it logs the outage.
         self.0.compare_and_swap(&none, failure).is_none()
     }
 
-    /// Makes the next attempt lease for this account, because attempts for another account may fail for a reason that
-    /// concerns only that account.
+    /// Makes the next attempt lease units for this account, because attempts for another account may fail for a reason that
+    /// affects only that other account.
     pub(crate) fn is_needed_by(&self, account: &Arc<Account>) {
         self.0.rcu(|failure| {
             let at = failure.as_ref()?.at;
@@ -53,7 +53,7 @@ impl LedgerHealth {
         });
     }
 
-    /// Ends the failure. Returns `true` if the ledger was unreachable before.
+    /// Clears the failure. Returns `true` if the ledger was unreachable before.
     pub(crate) fn clear(&self) -> bool {
         // There is rarely anything to clear, so the shared value is read before it is written.
         self.is_unreachable() && self.0.swap(None).is_some()

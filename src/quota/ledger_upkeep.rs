@@ -1,5 +1,5 @@
-//! Periodic work with the ledger, independent of requests: returns unused units, keeps the share of grace, probes an
-//! unreachable ledger, leases tomorrow's units, and deletes outdated records.
+//! Periodic work with the ledger, independent of requests: returns unused units, claims grace shares, probes an unreachable
+//! ledger, leases tomorrow's units, and deletes outdated records.
 
 use std::num::NonZeroU32;
 
@@ -124,7 +124,7 @@ impl Leases {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "outdated records of the ledger were not deleted; the next attempt follows in minutes");
+                    tracing::warn!(%error, "outdated ledger records were not deleted; the next attempt follows in a few minutes");
                     return;
                 }
             }

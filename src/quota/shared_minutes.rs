@@ -87,7 +87,7 @@ impl SharedMinutes {
         let is_leased = lease.is_leased(now);
         drop(state);
         if is_leased {
-            // The account is unlocked here, because elsewhere `holders` is locked first and then the accounts.
+            // The account must not be locked here, because elsewhere `holders` is locked before the accounts.
             self.holders.lock().insert(account.id, Arc::clone(account));
         }
     }

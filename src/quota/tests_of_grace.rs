@@ -165,7 +165,7 @@ impl GraceProcess {
         self.charges.claim(ledger, 2, now).await;
     }
 
-    /// Delivers units without the ledger until the share is used. Returns their number.
+    /// Delivers units without the ledger until the share is used up. Returns their number.
     async fn deliver_on_grace(&self) -> u32 {
         let mut delivered = 0;
         loop {

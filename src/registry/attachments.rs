@@ -53,7 +53,7 @@ impl Registrar {
         Ok(self.changes.store.owners(query).await?.pop())
     }
 
-    /// The attachment of an application to an address, with all emails that it may cause.
+    /// The attachment of an application to an address, with all emails that may result.
     pub(crate) fn attachment(
         &self,
         id: ApplicationId,
@@ -94,7 +94,7 @@ impl NoticeTexts {
         let link = format!("{root}/account/confirm?token={}", token.expose());
         let text = format!(
             "The operator of {service} named you as the owner of the application {id}. Open this link to accept. You \
-             then have an account where you can see the use of the application and manage its \
+             then have an account where you can see the application's usage and manage its \
              keys:\n\n{link}\n\nThe link works once and expires in 7 days. Until you accept, mail about the \
              application goes to this address. You can also stop this mail on the page that the link opens."
         );

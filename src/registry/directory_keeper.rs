@@ -23,7 +23,7 @@ use scoregate_store::{
 use crate::registry::key_changes::{ChangeTurn, KeyChanges};
 
 /// Number of changed applications that are read at a time.
-// This limits the memory of one reading after a long outage of the feed.
+// This limits the memory that one read uses after a long feed outage.
 const CHANGES: usize = 500;
 /// Number of key uses that are stored in one write. Leases wait for the write, which may change a page of the file for
 /// each use.
@@ -47,7 +47,7 @@ struct FeedProgress {
     is_failing: bool,
 }
 
-/// The reason why new terms were rejected. Nothing was changed.
+/// The reason why new tiers and limits were rejected. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// Applications use a tier that would be removed.
@@ -59,7 +59,7 @@ pub enum AdoptError {
 }
 
 impl DirectoryKeeper {
-    /// Keeps `key_directory` in sync with the store of `changes`. `changes` applies the changes of this process to it.
+    /// Keeps `key_directory` in sync with the store that `changes` writes to. `changes` itself applies the changes made by this process to the directory.
     pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
         let store = changes.store.clone();
         let progress = tokio::sync::Mutex::default();
@@ -98,8 +98,7 @@ impl DirectoryKeeper {
     /// Applies changes that other gateways and commands have made since the last call. Only the first of consecutive
     /// failures is logged. The next call continues at the same position.
     pub async fn follow_changes(&self) {
-        // The lock is held for the whole reading, because the slower of two concurrent readings would set the position
-        // back.
+        // The lock is held for the whole read. Otherwise, the slower of two concurrent reads would set the position back.
         let mut progress = self.progress.lock().await;
         match self.apply_in_time(&mut progress).await {
             Ok(()) => {
@@ -139,7 +138,7 @@ impl DirectoryKeeper {
     /// Changes tiers and limits of all applications while requests are served. Either all changes apply or none. A tier
     /// that applications use cannot be removed.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
-        // Locked before the turn is taken, in the same order as in readings of the feed, to avoid a deadlock.
+        // Locked before the turn is taken, in the same order as when the feed is read, to avoid a deadlock.
         let mut progress = self.progress.lock().await;
         let turn = self.changes.turn().await;
         // The tiers are checked during the turn, so that no concurrent change of this process can move an application
@@ -154,15 +153,14 @@ impl DirectoryKeeper {
             // The applications changed so far are restored. If the store fails again, only a restart helps, and the
             // error is logged.
             if let Err(error) = self.load_from_start(&turn, &mut progress).await {
-                tracing::error!(%error, "some applications keep their previous tier settings");
+                tracing::error!(%error, "some applications still use the rejected tier settings");
             }
             return Err(error.into());
         }
         Ok(())
     }
 
-    /// Stores the uses of keys since the last call in small writes. Pauses after each write for `pauses` times the duration of
-    /// the write, so that the store is available for leases most of the time. Uses that cannot be stored
+    /// Stores key uses since the last call in small writes. Pauses after each write for `pauses` times its duration, so that the store is available for leases most of the time. Uses that cannot be stored
     /// are kept for the next call.
     pub async fn store_uses(&self, pauses: u32) {
         let mut last = None;
@@ -198,14 +196,13 @@ impl DirectoryKeeper {
         while let Some(page) = pages.try_next().await? {
             // A tier that was already unknown does not count, because its keys are refused both before and after the
             // change.
-            let is_lost = |tier: &String| {
-                self.changes.has_tier(tier) && terms.names().all(|name| name != tier)
-            };
             lost.extend(
                 page.applications
                     .into_iter()
                     .map(|application| application.tier)
-                    .filter(is_lost),
+                    .filter(|tier| {
+                        self.changes.has_tier(tier) && terms.names().all(|name| name != tier)
+                    }),
             );
         }
         Ok(lost)
@@ -213,7 +210,7 @@ impl DirectoryKeeper {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let turn = self.changes.turn().await;
-        // The time is taken before the reading, because a reading may miss changes that are made during it.
+        // The time is taken before the feed is read, because a read may miss changes that are made while it runs.
         let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
             self.apply_after(&turn, progress).await

@@ -1,10 +1,10 @@
-//! Changes of the fields of an application.
+//! Changes to the fields of an application.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use scoregate_store::Description;
 
-/// A change of an optional field.
+/// A change to an optional field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FieldChange<T> {
     /// Leave the field unchanged.
@@ -26,7 +26,7 @@ impl<T> FieldChange<T> {
     }
 }
 
-/// An empty text removes a field.
+/// An empty string removes the value.
 impl From<&str> for FieldChange<String> {
     fn from(text: &str) -> Self {
         if text.is_empty() {
@@ -60,7 +60,7 @@ pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     FieldChange::deserialize(from).map(Some)
 }
 
-/// A change of the description of an application.
+/// A change to the description of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DescriptionChange {
     /// The new name.
@@ -74,7 +74,7 @@ pub struct DescriptionChange {
 }
 
 impl DescriptionChange {
-    /// Creates a change of these columns. `change` returns the change of the column with a given name.
+    /// Creates a change to these columns. `change` returns the change to the column with a given name.
     pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
         let [url, contact, note] = Description::NAMES.map(change);
         Self {

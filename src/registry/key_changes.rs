@@ -27,7 +27,7 @@ use crate::registry::{
     registrar_error::{RegistrarError, RegistrarResult},
 };
 
-/// Changes the store and the tiers and keys of this process. A running server has a key directory and its local copy.
+/// Changes the store and the tiers and keys of this process. A running server also has a key directory and a local copy of it.
 pub struct KeyChanges {
     pub(crate) store: Store,
     /// `None` on a stopped system, which serves no requests.
@@ -220,7 +220,7 @@ impl ChangeTurn<'_> {
                 let tier = &application.tier;
                 tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
             } else if key_directory.freshness.is_copied() {
-                // A local copy contains no balances, and when it was loaded the day of the store was unknown.
+                // A local copy contains no balances, and the store's day was unknown when the copy was loaded.
                 key_directory.reopen_unused(application, day);
             }
             !is_known

@@ -49,7 +49,7 @@ pub struct KeyRecord {
     /// The name of the key, chosen by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
-    /// Limits of the application that override those of the tier.
+    /// Limits of the application that override the tier's limits.
     #[serde(
         default,
         rename = "own_limits",
@@ -105,7 +105,7 @@ impl BadField {
     }
 }
 
-/// The result for one key of a batch. Failures of the store concern the whole batch.
+/// The result for one key of a batch. A failure of the store affects the whole batch.
 type IntakeResult = StoreResult<Result<ImportedKey, BadField>>;
 
 /// An import of a batch.
@@ -180,7 +180,7 @@ impl KeyImport<'_> {
         let who = Actor::Operator(self.who);
         let now = self.turn.now();
         if known.is_none() {
-            // Most keys are new, so a creation is tried first.
+            // Most keys are new, so creation is tried first.
             match self.turn.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
@@ -233,17 +233,11 @@ impl KeyImport<'_> {
 
 /// The error does not repeat the value, which may be a key in the wrong column.
 fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
-    let unknown = || {
-        BadField::new(
-            "tier",
-            format!("is not configured; the tiers are {}", changes.tiers()),
-        )
-    };
     if changes.has_tier(tier) {
-        Ok(())
-    } else {
-        Err(unknown())
+        return Ok(());
     }
+    let reason = format!("is not configured; the tiers are {}", changes.tiers());
+    Err(BadField::new("tier", reason))
 }
 
 impl KeyRecord {
@@ -322,13 +316,11 @@ impl KeyRecord {
             .chain(same_columns)
             .find(|(_, is_same)| !is_same)
             .map(|(field, _)| field);
-        let reason = || {
-            format!(
-                "differs from the application {}; see `scoregate keys show`",
-                there.id
-            )
-        };
-        differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
+        differs.map_or(Ok(()), |field| {
+            let id = there.id;
+            let reason = format!("differs from the application {id}; see `scoregate keys show`");
+            Err(BadField::new(field, reason))
+        })
     }
 
     fn description(&self) -> Description {
@@ -340,13 +332,12 @@ impl KeyRecord {
     }
 
     fn key(&self, now: Wall) -> StoredKey {
-        let sha256 = || self.digest.to_string().chars().take(8).collect::<String>();
         StoredKey {
             digest: self.digest,
             shown: self
                 .shown
                 .clone()
-                .unwrap_or_else(|| format!("sha256:{}", sha256())),
+                .unwrap_or_else(|| format!("sha256:{:.8}", self.digest.to_string())),
             name: self.key_name.clone(),
             created_at: self.created_at.unwrap_or(now),
             expires_at: self.expires_at,

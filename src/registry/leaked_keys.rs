@@ -28,8 +28,7 @@ const ACTOR: &str = "secret scanning";
 /// key.
 const KNOWN_FOR: Duration = Duration::from_hours(90 * 24);
 const EXPIRES_AFTER: Duration = Duration::from_hours(1);
-/// Maximum number of keys looked up, and of places of a key recorded, in one step, so that other changes do not wait
-/// long.
+/// Maximum number of keys looked up, and of places recorded for a key, in one step, so that other changes do not wait long.
 const BATCH: usize = 200;
 /// Maximum number of places listed in an email.
 // A report can name many places, and the mail must stay readable.

@@ -29,9 +29,9 @@ pub struct LocalCopyWriter {
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<StoreInstruments>,
-    // The lock is held only briefly, because changes list their applications here during their turn.
+    // The lock is held only briefly, because every key change takes it while other changes wait.
     pending: Mutex<PendingCopy>,
-    /// The number of the copy that this process wrote as a whole. The lock is held while the copy is written.
+    /// The number of the copy that this process wrote in full. The lock is held while the copy is written.
     copy: tokio::sync::Mutex<Option<u64>>,
 }
 
@@ -130,7 +130,7 @@ impl LocalCopyWriter {
     async fn write(&self, is_last: bool) {
         let mut copy = self.copy.lock().await;
         let now = self.clock.now().mono;
-        // The changes are taken out before the write, so that new changes can be listed during the write.
+        // The pending changes are removed from the list before the write, so that new changes can be added during it.
         let next = self.pending.lock().next(copy.is_some(), is_last, now);
         let written = match (next, *copy) {
             (None, _) => return,
@@ -208,8 +208,9 @@ impl PendingCopy {
             return Some(CopyWrite::Whole);
         }
         // The wall clock may have been set back.
-        let is_far = |at: Wall| reading.at < at || reading.at.since(at) >= WRITE_INTERVAL;
-        let is_old = self.written.is_none_or(is_far);
+        let is_old = self
+            .written
+            .is_none_or(|at| reading.at < at || reading.at.since(at) >= WRITE_INTERVAL);
         (is_last || is_old || !self.changed.is_empty()).then(|| {
             let changed = std::mem::take(&mut self.changed).into_values().collect();
             CopyWrite::Append(changed, reading)

@@ -36,7 +36,7 @@ pub struct NoticeTexts {
 /// A notice before it is rendered as an email: the event and the recommended action.
 struct NoticeText {
     kind: MailKind,
-    /// The rest of the message id.
+    /// The part of the message id between the kind and the domain.
     about: String,
     subject: String,
     happened: String,
@@ -114,7 +114,7 @@ impl NoticeTexts {
             about: short(session),
             subject: "somebody signed in to your account".into(),
             happened: format!(
-                "Somebody signed in to your account with a link from your email at {}.",
+                "At {}, somebody signed in to your account with a link from your email.",
                 at.rfc3339()
             ),
             advice: "If that was not you, somebody else can read your mail: secure your mailbox, then sign in and sign out everywhere.",

@@ -18,11 +18,11 @@ use crate::registry::{
     registrar_error::{RegistrarError, RegistrarResult},
 };
 
-/// Maximum number of attempts to delete an account while applications are created.
+/// Maximum number of attempts to delete an account while applications are being created.
 // This limits the loop, because an owner can create applications as fast as they are closed here.
 const DELETE_TRIES: u32 = 3;
 /// Maximum number of owners per page.
-// This limits the memory for a page of any requested size.
+// This limits the memory for a page, whatever size is requested.
 const OWNERS_PAGE: usize = 1_000;
 
 /// Administers owners.
@@ -63,7 +63,7 @@ impl OwnerAdministration {
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
-    /// Suspends an owner, ends all sessions of the owner, and revokes the keys of all applications. The call can be
+    /// Suspends an owner, ends all of the owner's sessions, and revokes all keys of the owner's applications. The call can be
     /// repeated after a failure.
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
         // The owner is suspended first, so that they cannot create an application that the loop would miss.

@@ -17,7 +17,7 @@ use crate::registry::{
 
 /// Maximum number of owners read, and of emails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
-/// Maximum number of applications and accounts without mail that are listed.
+/// Maximum number of listed applications and accounts that get no mail.
 const MOST_UNREACHED: usize = 1_000;
 
 /// The settings of mail to owners.
@@ -148,7 +148,7 @@ impl OwnerMail {
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..)
                 .zip(some)
-                .map(|(number, to): (usize, &String)| {
+                .map(|(number, to)| {
                     let message_id = format!("{id}.{number}@{domain}");
                     NewMail {
                         recipient: to.clone(),
@@ -217,14 +217,10 @@ impl OwnerMail {
                 Some(tier) => Some(self.applications_in(&owners, tier).await?),
                 None => None,
             };
-            let is_selected = |owner: &StoredOwner| {
-                in_tier
-                    .as_ref()
-                    .is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id)))
-            };
             for owner in owners {
                 owned.extend(owner.applications.iter().copied());
-                if is_selected(&owner) {
+                let in_tier = in_tier.as_ref();
+                if in_tier.is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id))) {
                     found.add(owner);
                 }
             }
@@ -235,7 +231,7 @@ impl OwnerMail {
         }
     }
 
-    /// Adds applications that have a valid key but no owner, only those in `tier` if it is given.
+    /// Adds applications that have a valid key but no owner. If `tier` is given, they must be in this tier.
     async fn add_unowned(
         &self,
         found: &mut Recipients,
@@ -262,7 +258,7 @@ impl OwnerMail {
         }
     }
 
-    /// The applications of these owners that are in a tier.
+    /// The applications in a tier that belong to these owners.
     async fn applications_in(
         &self,
         owners: &[StoredOwner],

@@ -27,11 +27,11 @@ use crate::registry::{
 const ACTOR: &str = "end of limits";
 /// Maximum time until temporary limits end: a year, plus a day for leap years. Operators tend to forget longer limits.
 const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
-/// Audit records read per page.
-// This limits the memory for a page of any requested size.
+/// Maximum number of audit records per page.
+// This limits the memory for a page, whatever size is requested.
 const AUDIT_PAGE: usize = 1_000;
 /// Maximum number of applications per page.
-// This limits the memory for a page of any requested size.
+// This limits the memory for a page, whatever size is requested.
 const LIST_PAGE: usize = 10_000;
 
 /// Administers applications and their keys.
@@ -51,7 +51,7 @@ impl Registrar {
         self.create_with(Actor::Operator(who), new, None).await
     }
 
-    /// Creates an application for an owner, who must not be suspended and may have `at_most` applications.
+    /// Creates an application for an owner, who must not be suspended and may have up to `at_most` applications.
     pub async fn create_for(
         &self,
         owner: OwnerId,
@@ -126,7 +126,7 @@ impl Registrar {
         Ok(IssuedKey { application, key })
     }
 
-    /// The key that is derived from a text.
+    /// The key that is derived from a string.
     pub fn derive_key(&self, text: &str) -> Secret {
         self.form.derive(text)
     }
@@ -237,8 +237,8 @@ impl Registrar {
             return self.changes.change(who, id, ChangeKind::RevokeAll).await;
         };
         let digest = match self.show(id).await {
-            // If the record was damaged after this process loaded the key, the key still works. The full key or its
-            // digest revokes it.
+            // If the record was damaged after this process loaded the key, the key still works. It can be revoked by the full key
+            // or its digest.
             Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
                 Digest::from_hex(prefix).unwrap_or_else(|| Digest::of(prefix))
             }
@@ -268,7 +268,7 @@ impl Registrar {
             .await
     }
 
-    /// Changes limits of one application, until a given time if there is one. Units used today still count.
+    /// Changes limits of one application, permanently or until a given time. Units used today still count.
     pub async fn set_limits(
         &self,
         who: &str,
@@ -288,21 +288,16 @@ impl Registrar {
     /// Restores the previous limits of applications whose temporary limits have ended. Called every minute.
     pub async fn restore_limits(&self) {
         let due = self.changes.store.due_limits(self.changes.now().wall).await;
-        let failed = |error: RegistrarError| {
-            tracing::warn!(%error, "temporary limits that have ended are still in force; the next attempt is in a minute");
+        let ids = match due {
+            Ok(ids) => ids,
+            Err(error) => return limits_remain(&error.into()),
         };
-        for id in due
-            .map_err(|error| failed(error.into()))
-            .unwrap_or_default()
-        {
-            match self
-                .changes
-                .change(ACTOR, id, ChangeKind::RestoreLimits)
-                .await
-            {
+        for id in ids {
+            let what = ChangeKind::RestoreLimits;
+            match self.changes.change(ACTOR, id, what).await {
                 // `Exists`: another gateway has restored the limits, or an operator has set other limits.
                 Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
-                Err(error) => failed(error),
+                Err(error) => limits_remain(&error),
             }
         }
     }
@@ -333,7 +328,7 @@ impl Registrar {
             .await?)
     }
 
-    /// Changes name and description of an application.
+    /// Changes the name and description of an application.
     pub async fn describe(
         &self,
         who: impl Into<Actor<'_>>,
@@ -421,7 +416,7 @@ impl Registrar {
         Ok(self.changes.account_of(&self.show(id).await?))
     }
 
-    /// Warnings about limits of an application that may be a mistake.
+    /// Warnings about an application's limits that may be mistakes.
     pub fn limit_warnings(&self, stored: &StoredApplication) -> Vec<String> {
         let terms = self.changes.terms_of(&stored.tier, stored.own);
         let Some(limits) = terms.map(|terms| terms.limits) else {
@@ -460,15 +455,17 @@ impl Registrar {
     }
 }
 
+fn limits_remain(error: &RegistrarError) {
+    tracing::warn!(%error, "temporary limits that have ended are still in force; the next attempt is in a minute");
+}
+
 /// Finds a key by its full text, its SHA-256, or a unique prefix.
 fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
-    let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
-    let meant: Vec<&StoredKey> = application
-        .keys
-        .iter()
-        .filter(|key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key))
-        .collect();
+    let is_named = |key: &&StoredKey| {
+        whole.contains(&Some(key.digest)) || !prefix.is_empty() && key.shown.starts_with(prefix)
+    };
+    let meant: Vec<&StoredKey> = application.keys.iter().filter(is_named).collect();
     match meant.as_slice() {
         [only] => Ok(only.digest),
         several => Err(RegistrarError::NoSuchKey {
@@ -485,21 +482,19 @@ fn all_in_force(
     now: Wall,
     at: Option<Wall>,
 ) -> RegistrarResult<Vec<Digest>> {
-    let keys: Vec<&StoredKey> = application
-        .keys
-        .iter()
-        .filter(|key| key.is_active(now))
-        .collect();
+    let keys = application.keys.iter();
+    let keys: Vec<&StoredKey> = keys.filter(|key| key.is_active(now)).collect();
     match keys.as_slice() {
         [] => Err(RegistrarError::NoneInForce(application.id)),
-        [_, _, ..]
-            if keys.iter().any(|key: &&StoredKey| {
-                key.expires_at
-                    .is_some_and(|ends| at.is_none_or(|at| at > ends))
-            }) =>
-        {
+        [_, _, ..] if keys.iter().any(|key| expires_before(key, at)) => {
             Err(RegistrarError::SeveralInForce(application.id, keys.len()))
         }
         all => Ok(all.iter().map(|key| key.digest).collect()),
     }
+}
+
+/// Whether the key expires before `at`; `None` is never.
+fn expires_before(key: &StoredKey, at: Option<Wall>) -> bool {
+    key.expires_at
+        .is_some_and(|ends| at.is_none_or(|at| at > ends))
 }

@@ -29,7 +29,7 @@ pub enum RegistrarError {
     /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
-    /// The end of temporary limits is in the past or too late.
+    /// The end of temporary limits is in the past or too far in the future.
     #[error("limits must end in the future and within 366 days; without an end they are permanent")]
     BadUntil,
     /// All keys have expired or are revoked.

@@ -78,7 +78,7 @@ impl StoreMonitor {
     }
 
     /// Sets the metrics of a shared store. If the state of the store cannot be read, the metrics keep their values.
-    /// Only the first of consecutive failures is logged. Called every few seconds.
+    /// Only the first of several consecutive failures is logged. Called every few seconds.
     pub async fn measure(&self) {
         let measured = self.try_measure().await;
         let was_failing = self.is_failing.swap(measured.is_err(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The parts of a gateway with the embedded store that are needed for changes.
+//! A gateway with the embedded store, reduced to the parts that changes need.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) struct ChangingGateway {
     pub(crate) manual: ManualClock,
 }
 
-/// Changes in a store, on a running server or a stopped system.
+/// Key changes in a store, on a running server or a stopped system.
 pub(crate) fn changes(
     store: &Store,
     keys: Option<&Arc<KeyDirectory>>,

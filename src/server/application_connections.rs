@@ -39,7 +39,7 @@ pub(super) enum ConnectionMembership {
     Counted(#[expect(dead_code, reason = "only dropped")] CountedConnection),
     /// The application has too many connections. This connection is closed after a response.
     Surplus,
-    /// The connection belongs to a proxy, which sends requests of many applications.
+    /// The connection belongs to a proxy, which sends requests from many applications.
     Exempt,
 }
 
@@ -79,8 +79,8 @@ impl Default for ApplicationConnections {
 impl ApplicationConnections {
     /// Changes the limit. Open connections stay open.
     pub(super) fn allow(&self, max_per_application: usize) {
-        // The setting is read independently. The previous value may apply to a connection that is counted at the same
-        // time.
+        // No other value depends on the setting. The previous limit may still apply to a connection that is being counted
+        // concurrently.
         self.setting.store(max_per_application, Ordering::Relaxed);
     }
 
@@ -137,7 +137,7 @@ mod tests {
             let held: Vec<_> = (0..4).map_while(|_| count(1)).collect();
             assert!(
                 held.len() == 2 && count(3).is_some(),
-                "the setting or the requests per minute"
+                "the limit is the larger of the setting and the requests per minute"
             );
             held
         });

@@ -118,13 +118,10 @@ impl Certificates {
     /// The certificate for a host name: an exact match, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
-            let domain = || {
-                name.split_once('.')
-                    .map(|(_, domain)| format!("*.{domain}"))
-            };
-            self.by_name
-                .get(name)
-                .or_else(|| self.by_name.get(&domain()?))
+            self.by_name.get(name).or_else(|| {
+                let (_, domain) = name.split_once('.')?;
+                self.by_name.get(&format!("*.{domain}"))
+            })
         });
         Arc::clone(named.unwrap_or(&self.default))
     }
@@ -213,7 +210,7 @@ fn names(certificate: &Certificate) -> Vec<String> {
     alternatives
         .into_iter()
         .flat_map(|(_, names)| names.0)
-        .filter_map(|general: GeneralName| {
+        .filter_map(|general| {
             if let GeneralName::DnsName(name) = general {
                 return Some(name.as_str().to_ascii_lowercase());
             }

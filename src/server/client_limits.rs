@@ -13,10 +13,10 @@ pub(super) const STREAMS: u32 = 100;
 pub(super) const LARGE_HEAD: usize = 24_576;
 
 /// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: enough for two
-/// request heads and one window of an unwanted body. Without this limit, a client could forever send frames that are answered
+/// request heads and one window of an unwanted body. Without this limit, a client could keep sending frames that are answered
 /// without a request, such as PING and SETTINGS.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
-/// Number of sent bytes for which one more byte may arrive, because a client that reads a large response sends
+/// For each group of this many bytes sent, one more byte may arrive, because a client that reads a large response sends
 /// `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
 
@@ -40,7 +40,7 @@ pub(super) struct ClientLimits {
     pub(super) refused: usize,
 }
 
-/// Browsers need fewer streams to read the public pages. A client that keeps its windows open has no pending response.
+/// Browsers need fewer streams than this to read the public pages. A client that keeps its flow-control windows open has no pending response.
 const ANONYMOUS: ClientLimits = ClientLimits {
     unanswered: 1,
     pending: 8,
@@ -49,8 +49,8 @@ const ANONYMOUS: ClientLimits = ClientLimits {
     refused: 20,
 };
 
-/// The key may belong to a free tier or have no units left, so its requests may cost nothing. Clients without a key
-/// cannot use up the limit of the process for clients with a key.
+/// The key may belong to a free tier or have no units left, so its requests may cost nothing. Clients without a key cannot use up
+/// the process-wide limit for clients with a key.
 const AUTHENTICATED: ClientLimits = ClientLimits {
     unanswered: 8,
     pending_in_process: 16_384,

@@ -45,7 +45,7 @@ const UNSENT_TLS_BYTES: usize = 16 * 1_024;
 pub struct ConnectionConfig {
     /// Timeouts.
     pub deadlines: Deadlines,
-    /// TLS. Plain HTTP is served if it is not set.
+    /// TLS; if not set, plain HTTP is served.
     pub tls: Option<TlsTermination>,
     /// Peers whose connections must begin with a PROXY header.
     pub proxy_protocol: Networks,
@@ -181,7 +181,7 @@ where
     }
 }
 
-/// Reads until the protocol is known. The bytes that were read belong to the protocol.
+/// Reads until the protocol is known. Returns the protocol and the bytes that were read.
 async fn detect_protocol(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(WireProtocol, Bytes)> {

@@ -42,7 +42,7 @@ pub(super) struct ConnectionContext {
     pub(super) large_heads: Arc<Semaphore>,
     /// Permits to discard the bytes that a refused client still sends.
     pub(super) drains: Arc<Semaphore>,
-    /// Tracks the tasks other than connections.
+    /// Tracks the connection and stream tasks that a shutdown waits for.
     pub(super) tasks: TaskTracker,
 }
 

@@ -19,7 +19,7 @@ metric_label! {
         Request = "request_timeout",
         /// The client did not read the response, or read it too slowly.
         Unread = "write_timeout",
-        /// The slot was needed, and the connection was idle, did not read, or had no key.
+        /// The slot was needed, and the client was idle, did not read, or had sent no key.
         Displaced = "displaced",
         /// The network had too many connections, waiting TLS handshakes, or HTTP/2 connections without a response.
         Refused = "address_limit",

@@ -125,7 +125,7 @@ impl ConnectionSlots {
                 }
             }
         }
-        // Changes of ranks are not reported, so the search has to be repeated.
+        // Rank changes are not reported, so the search has to be repeated.
         let reranked_at = now.plus(RANKING_TTL);
         lowest.map_or_else(
             || SlotOccupancy::Wait(soonest.map_or(reranked_at, |from| from.min(reranked_at))),

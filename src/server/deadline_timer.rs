@@ -194,7 +194,7 @@ mod tests {
         age: Duration::from_hours(1),
     };
 
-    /// Whether a task was woken since it was last polled.
+    /// Whether a task has been woken since it was last polled.
     #[derive(Default)]
     struct WokenTask(AtomicBool);
 
@@ -218,7 +218,7 @@ mod tests {
             signal.poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))))
         }
 
-        /// The signal of a connection that is polled while it is woken.
+        /// Polls a connection's signal as long as it is woken. Returns the signal if it is ready.
         fn run(
             self: &Arc<Self>,
             mut signal: Pin<&mut impl Future<Output = ConnectionSignal>>,

@@ -52,7 +52,7 @@ pub(super) struct ConnectionProgress {
     pub(super) since: Mono,
     /// Start of the oldest request whose response has not been sent completely.
     pub(super) requested: Option<Mono>,
-    /// The time since which the client has read too few of the waiting bytes.
+    /// When the client began to read too few of the waiting bytes.
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,

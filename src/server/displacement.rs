@@ -1,6 +1,6 @@
 //! Chooses the connection that is closed for a new one when all slots are taken.
 //!
-//! Pure functions that compute the rank of a connection from its state. `connection_slots` closes the connection.
+//! The functions are pure, and compute the rank of a connection from its state. `connection_slots` closes the connection.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) struct DisplacementInput {
     pub(super) is_authenticated: bool,
     /// When the connection was accepted.
     pub(super) opened: Mono,
-    /// The time since which the connection has had no open request.
+    /// Start of the current period without an open request.
     pub(super) idle: Option<Mono>,
     /// When the client last read a byte, if response bytes are waiting.
     pub(super) unread: Option<Mono>,
@@ -98,7 +98,7 @@ mod tests {
         taken: 0,
     };
 
-    /// The rank of a connection at a time.
+    /// The rank of a connection at the time `now`.
     fn rank(displacement_input: DisplacementInput, now: Mono) -> Option<DisplacementRank> {
         displacement_input
             .ranks(now)

@@ -9,7 +9,7 @@ use std::{
 
 use ipnet::IpNet;
 
-/// Lengths of the prefixes of blocks, as in `site::network_limit`.
+/// Prefix lengths of address blocks, as in `site::network_limit`.
 const IPV4_BLOCK: u8 = 24;
 const IPV6_BLOCK: u8 = 48;
 
@@ -42,7 +42,7 @@ impl<Q: Default> Rotation<Q> {
         })
     }
 
-    /// Takes an item of the queue whose turn it is.
+    /// Takes an item from the queue whose turn it is.
     fn next<T>(
         &mut self,
         take: impl FnOnce(&mut Q) -> Option<T>,
@@ -69,7 +69,7 @@ impl<T> Default for FairTurns<T> {
 }
 
 impl<T> FairTurns<T> {
-    /// Adds work of a network. Returns `false` if the network already has `max` waiting items (at least one).
+    /// Adds an item for a network. Returns `false` if the network already has `max` waiting items; `max` should be at least 1.
     /// Items that are no longer needed do not count.
     pub(super) fn add(
         &mut self,
@@ -83,7 +83,7 @@ impl<T> FairTurns<T> {
             // Only a full queue is searched for items that are no longer needed, so that adding is usually cheap.
             items.retain(is_needed);
         }
-        // A network whose work is no longer needed keeps its turn for the new item.
+        // If all items of the network were removed, the network still keeps its turn, which the new item gets.
         let is_added = items.len() < max;
         if is_added {
             items.push_back(item);

@@ -30,7 +30,7 @@ pub(super) struct FrameSequence {
 }
 
 impl FrameSequence {
-    /// Creates the position before a preface of this length, which the first frame follows.
+    /// Creates a sequence that begins with a preface of this length, followed by the first frame.
     pub(super) fn after(preface: usize) -> Self {
         Self {
             rest: preface,
@@ -43,7 +43,7 @@ impl FrameSequence {
         self.is_incomplete
     }
 
-    /// The size of the request head that has arrived only in part.
+    /// The size of the partially received request head.
     pub(super) fn head_bytes(&self) -> usize {
         self.head_bytes
     }
@@ -71,8 +71,7 @@ impl FrameSequence {
         (bytes.len(), false)
     }
 
-    /// Advances to the end of `bytes`. Returns the frames that concern the connection or open streams up to
-    /// `last_stream`. No part of the first frame header may have arrived earlier.
+    /// Advances to the end of `bytes`. Returns the frames that belong to the connection or to open streams up to `last_stream`. `bytes` must not begin in the middle of a frame header.
     pub(super) fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
         let mut kept = BytesMut::new();
         let mut unread = bytes;
@@ -164,7 +163,7 @@ mod tests {
         .concat()
     }
 
-    /// A preface, and three requests among other frames. Also the lengths up to the end of each request.
+    /// A preface, and three requests among other frames, with the position at which each request ends.
     fn sample() -> (Vec<u8>, [usize; 3]) {
         let mut bytes = b"preface".to_vec();
         let mut ends = [0; 3];

@@ -3,8 +3,8 @@
 //!
 //! The threads have a low priority, so that open connections are served first. Blocks of networks and the networks of
 //! each block take turns ([`FairTurns`]), and only a few handshakes of each network may wait. A handshake whose client
-//! has disconnected is skipped. Otherwise clients that repeat a recorded `ClientHello`, without any cryptography, would
-//! use up the CPU time of all other clients.
+//! has disconnected is skipped. Without these rules, clients that repeat a recorded `ClientHello`, without any cryptography,
+//! would use up the CPU time of all other clients.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ pub(super) struct HandshakeThreads {
 
 #[derive(Default)]
 struct HandshakeQueue {
-    // The threads wait outside the runtime, so the lock blocks. It is never held while a step runs.
+    // The threads wait outside the runtime, so a blocking lock is used. It is never held while a step runs.
     state: Mutex<HandshakeQueueState>,
     changed: Condvar,
 }
@@ -78,7 +78,7 @@ impl HandshakeThreads {
         Ok(started)
     }
 
-    /// Runs a step of a handshake when it is the turn of its network, which may have `max_waiting` waiting handshakes.
+    /// Runs a handshake step when its network's turn comes. At most `max_waiting` handshakes of a network may wait.
     /// The step is skipped if the future is dropped before the step begins.
     pub(super) async fn run<T: Send + 'static>(
         &self,
@@ -171,7 +171,7 @@ mod tests {
         [192, 0, 2, last].into()
     }
 
-    /// One thread, with a step that runs until the sender is dropped.
+    /// A single thread, busy with a step that runs until the sender is dropped.
     fn busy() -> (HandshakeThreads, Sender<()>) {
         let threads = HandshakeThreads::start_several(1).unwrap();
         let (release, released) = channel::<()>();

@@ -158,8 +158,8 @@ where
             if limit.is_exceeded() {
                 return Poll::Ready(None);
             }
-            // In the next poll the codec detects that the rest of a body is not read. Otherwise it would keep its
-            // memory until the tasks of thousands of other connections have run.
+            // In the next poll, the codec detects that the rest of a body will not be read. Without this poll, the codec would
+            // keep the memory for the body until the tasks of thousands of other connections have run.
             polled = Pin::new(&mut connection).poll(cx);
         }
         polled.map(Some)

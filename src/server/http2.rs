@@ -39,8 +39,8 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Most requests have no body, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
-/// Heads that are larger than the gateway accepts get the gateway's error response, up to 64 KiB in 256 fields. Each
-/// field counts 32 additional bytes (RFC 9113, 6.5.2). The codec refuses larger heads with its own 431.
+/// Heads that are larger than the gateway accepts get the gateway's error response, up to 64 KiB in 256 fields. Each field counts
+/// as 32 additional bytes (RFC 9113, 6.5.2). The codec refuses larger heads with its own 431.
 const HEAD_BYTES: u32 = 65_536 + 256 * 32;
 /// Maximum number of streams that the client resets before they are processed. More resets are treated as an attack and
 /// close the connection.
@@ -132,7 +132,7 @@ where
     }
 }
 
-/// Whether a GOAWAY is sent first after this signal, so that requests in transit are answered.
+/// Whether this signal ends the connection gracefully: a GOAWAY is sent first, so that requests in transit are answered.
 fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
     match signal {
         ConnectionSignal::Retire => true,

@@ -37,11 +37,10 @@ use super::{
 
 /// Size of a connection's send buffer in the kernel, enough for several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
-/// The kernel accepts more bytes only if fewer than this number are unsent, so almost all progress of a client is
-/// visible.
+/// The kernel accepts more bytes only while fewer than this many are unsent, so almost all of a client's progress is visible.
 const UNSENT_BYTES: u32 = 4 * 1_024;
 
-/// Maximum number of heads in excess of the gateway's limit, up to 64 KiB each, that are read concurrently. Further
+/// Maximum number of concurrently read heads that are larger than the gateway accepts, up to 64 KiB each. Further
 /// heads get a 431 without a body.
 const LARGE_HEADS: usize = 64;
 /// Maximum number of refused clients whose input is read and discarded, so that they receive their response. Each of
@@ -195,7 +194,7 @@ impl Server {
         self
     }
 
-    /// Serves requests of language models through `mcp`.
+    /// Serves requests from language models through `mcp`.
     #[must_use]
     pub fn with_mcp(mut self, mcp: Option<Arc<McpService>>) -> Self {
         self.shared.context.mcp = mcp;
@@ -233,7 +232,7 @@ impl Server {
             shared.open(stream, peer);
         }
         shared.live_config.slots.end();
-        // If the socket is closed with this process, no other server can accept the clients in the kernel's queue.
+        // This socket closes when the process ends, so no other server could accept the clients in the kernel's queue.
         while !port.is_inherited
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
         {

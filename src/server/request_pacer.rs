@@ -32,7 +32,7 @@ use super::{
 /// response is complete.
 const PACED_BYTES: usize = 1_024;
 /// Maximum number of resets by a client whose requests are paced. The codec counts only streams that are reset before
-/// it has processed them, and a paced request is always processed first.
+/// it has processed them, and a paced request is always processed before its reset.
 const MAX_RESETS: usize = 100;
 
 pub(super) struct RequestPacer {
@@ -135,7 +135,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads only a few bytes, so that only a few have to be kept.
+    /// Reads only a few bytes at a time, so that few bytes have to be held back.
     fn poll_paced(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
@@ -153,7 +153,7 @@ impl RequestPacer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on only frames that concern the connection or open streams up to `last_stream`.
+    /// Passes on only frames for the connection or for open streams up to `last_stream`.
     fn poll_open_streams(
         &mut self,
         last_stream: u32,
@@ -241,7 +241,7 @@ mod tests {
         .concat()
     }
 
-    /// A preface, and three requests among other frames. Also the lengths up to the end of each request.
+    /// A preface, and three requests among other frames, with the position at which each request ends.
     fn sample() -> (Vec<u8>, [usize; 3]) {
         let mut bytes = b"preface".to_vec();
         let mut ends = [0; 3];

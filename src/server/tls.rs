@@ -23,7 +23,7 @@ use super::{
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
-/// Bytes read in one call during a handshake. Most messages of clients are shorter.
+/// Bytes read in one call during a handshake. Most client messages are shorter.
 const READ: usize = 4_096;
 
 /// The stream below TLS.

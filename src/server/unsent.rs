@@ -33,7 +33,7 @@ struct OpenResponse {
 }
 
 impl UnsentBytes {
-    /// Records that bytes begin to wait. Has no effect if bytes already wait.
+    /// Records that bytes begin to wait. Has no effect if bytes are already waiting.
     pub(super) fn begin(&mut self, now: Mono) {
         self.0.get_or_insert(OpenResponse {
             since: now,
@@ -57,7 +57,7 @@ impl UnsentBytes {
         }
     }
 
-    /// The time since which the client has read fewer than [`MIN_BYTES`].
+    /// The start of the current timeout. Since then, the client has read fewer than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }

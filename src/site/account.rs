@@ -45,12 +45,11 @@ impl Site {
     ) -> SiteResult<String> {
         let ids = live.session.owner.applications.clone();
         let stored = self.registrar.find(ids, visit.now.wall.day()).await?;
-        let usage = |application| self.registrar.current_use(application);
         let applications: Vec<_> = stored
             .iter()
             .map(|application| ListedApplication {
                 application,
-                usage: usage(application),
+                usage: self.registrar.current_use(application),
             })
             .collect();
         let webhooks = self.webhooks_of(visit, live).await?;
@@ -82,7 +81,7 @@ impl Site {
         Ok(SiteReply::file(&format!("usage-{month}{state}.csv"), csv))
     }
 
-    /// The session of a form that makes a change. The change counts against the owner's limit.
+    /// The session in which a form was submitted. The change counts towards the owner's limit on changes.
     pub(super) async fn session_of_change(&self, visit: &Visit) -> SiteResult<LiveSession> {
         let live = visit.signed_in_by_form(&self.store).await?;
         self.admission.count_owner_change(live.owner(), visit.now)?;
@@ -100,7 +99,7 @@ impl Site {
         if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
             && visit.form.existing() != Some(existing)
         {
-            let message = "The applications have changed since this page was opened, so none was created. Check the list and try again.";
+            let message = "The applications have changed since this page was opened, so no application was created. Check the list and try again.";
             let problem = Some(FormProblem {
                 field: Some(EXISTING),
                 message,
@@ -241,7 +240,7 @@ pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
     SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
 }
 
-/// The common content of all pages of a session.
+/// The content that all pages of a session have in common.
 pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
     SignedIn {
         csrf: &live.csrf,

@@ -223,7 +223,7 @@ impl Site {
         }
     }
 
-    /// The page with the reason why a key was not created: a limit on keys, or the text entered in this field.
+    /// The page with the reason why a key was not created: a limit on keys, or invalid text in `field`.
     async fn no_new_key(
         &self,
         visit: &Visit,
@@ -332,7 +332,7 @@ fn fields_of(application: &StoredApplication) -> ApplicationFields {
     }
 }
 
-/// The key that a form concerns.
+/// The key that a form refers to.
 fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> SiteResult<&'a StoredKey> {
     let digest = Digest::from_hex(visit.form.field("key"));
     application

@@ -82,7 +82,7 @@ impl CookieNames {
     }
 }
 
-/// Whether a text has the form of a token.
+/// Whether a string has the form of a token.
 pub(super) fn is_token(text: &str) -> bool {
     text.len() == TOKEN
         && text

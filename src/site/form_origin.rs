@@ -1,9 +1,9 @@
 //! Protection against CSRF: checks by token and browser headers that a form was sent by a page of this site.
 //!
-//! The token of a form is derived from the secret of its cookie, so other sites cannot know it, and it is valid only
+//! The token of a form is derived from the secret in the cookie, so other sites cannot compute the token, and it is valid only
 //! for that session.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
+use http::{HeaderMap, HeaderName, header::ORIGIN};
 use subtle::ConstantTimeEq as _;
 
 use scoregate_base::{address::is_own_origin, keys::Digest, secret::Secret};
@@ -33,7 +33,7 @@ pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
 /// `Sec-Fetch-Site`, so only their tokens are checked.
 pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
     // After DNS rebinding, a browser reports pages under a foreign name as "same-origin".
-    !headers.get_all(ORIGIN).iter().all(|origin: &HeaderValue| {
+    !headers.get_all(ORIGIN).iter().all(|origin| {
         let origin = origin.to_str();
         origin.is_ok_and(|origin| is_own_origin(origin, site_root, None))
     }) || is_followed_from_outside(headers)
@@ -42,6 +42,7 @@ pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     fn crosses(fields: &[(&'static str, &'static str)]) -> bool {
         let headers = fields.iter().map(|(name, value)| {

@@ -80,17 +80,17 @@ impl EmailAddress {
     }
 }
 
-/// Whether a text is a local part: atoms separated by dots (RFC 5322). Rejects text that programs behind a mail server
+/// Whether a string is a local part: atoms separated by dots (RFC 5322). Rejects text that programs behind a mail server
 /// may interpret as an option, a command, a file or a route.
 fn is_local_part(text: &str) -> bool {
     let begins_plainly = !text.starts_with(['-', '/', '+', '#', '~']);
     text.len() <= MAX_LOCAL
         && begins_plainly
-        && text.split('.').all(|part: &str| {
+        && text.split('.').all(|part| {
             !part.is_empty()
                 && part
                     .bytes()
-                    .all(|byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte))
+                    .all(|byte| is_atom_byte(byte) && !b"|`$!%".contains(&byte))
         })
 }
 
@@ -117,7 +117,7 @@ pub(super) fn registered_domain(address: &str) -> String {
     domain.get(start..).unwrap_or_default().to_owned()
 }
 
-/// Whether a text can be part of an accepted address.
+/// Whether a string can be part of an accepted address.
 pub fn is_address_fragment(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -125,11 +125,11 @@ pub fn is_address_fragment(text: &str) -> bool {
             .all(|byte| is_atom_byte(byte) || b".@".contains(&byte))
 }
 
-/// Whether a text is a domain name with at least two labels, the last of which is not a number.
+/// Whether a string is a domain name with at least two labels, the last of which is not a number.
 pub fn is_domain(text: &str) -> bool {
     let last = text.rsplit('.').next().unwrap_or_default();
     text.contains('.')
-        && text.split('.').all(|label: &str| {
+        && text.split('.').all(|label| {
             (1..=MAX_LABEL).contains(&label.len())
                 && !label.starts_with('-')
                 && !label.ends_with('-')

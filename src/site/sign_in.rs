@@ -81,7 +81,7 @@ impl Site {
         ))
     }
 
-    /// Counts a link against the limits of networks.
+    /// Counts a link against the network limits.
     fn count_link(&self, visit: &Visit) -> SiteResult<()> {
         let counted =
             self.admission
@@ -107,7 +107,7 @@ impl Site {
         Ok(own.is_ok_and(|own| own.mailbox == address.mailbox))
     }
 
-    /// Queues the email, unless the mailbox has already had this many links within an hour.
+    /// Queues the email, unless the mailbox has already been sent this many links within an hour.
     async fn queue_link(
         &self,
         visit: &Visit,
@@ -333,7 +333,7 @@ impl Site {
     }
 }
 
-/// Whether the terms must be accepted. They must be accepted by new owners and after each change.
+/// Whether the terms must be accepted: the owner is new, or has not accepted the current version.
 fn needs_terms(visit: &Visit, owner: Option<&StoredOwner>) -> bool {
     let terms = &visit.config.pages.terms_version;
     owner.is_none_or(|owner| owner.terms_version.as_ref() != Some(terms))
@@ -349,7 +349,7 @@ fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
     Ok((new, Some(header)))
 }
 
-/// The page with the address form and entered values.
+/// The page with the address form and the entered values.
 fn sign_in_form(
     visit: &Visit,
     email: &str,

@@ -54,7 +54,7 @@ pub(super) struct SiteAdmission {
 pub(super) enum LinkLimit {
     /// A network that contains the client has used up its links.
     Network,
-    /// The links that remain in the total for all networks are reserved for networks with fewer requests.
+    /// The rest of the total for all networks is reserved for networks with fewer requests.
     Reserved,
     /// All networks together have used up their links.
     Total,
@@ -63,12 +63,11 @@ pub(super) enum LinkLimit {
 impl SiteAdmission {
     /// Allows each network this many links per hour, and this many new accounts per mail domain and day.
     pub(super) fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
-        let limit = |limit, period| NetworkLimit::new(limit, period, NetworkBlocks::NESTED);
         Self {
-            requests: limit(PER_MINUTE, MINUTE),
-            changes: limit(CHANGES_PER_MINUTE, MINUTE),
-            links: limit(links_per_hour, HOUR),
-            accounts: limit(accounts_per_day, DAY),
+            requests: network_limit(PER_MINUTE, MINUTE),
+            changes: network_limit(CHANGES_PER_MINUTE, MINUTE),
+            links: network_limit(links_per_hour, HOUR),
+            accounts: network_limit(accounts_per_day, DAY),
             all_links: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
             queue: Semaphore::new(QUEUED),
@@ -153,7 +152,7 @@ impl SiteAdmission {
             .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
     }
 
-    /// Reverses the count of an account that was not created.
+    /// Undoes the counting of an account that was not created.
     pub(super) fn return_account(&self, domain: &str, client: IpAddr) {
         self.accounts.give_back(domain, client);
     }
@@ -180,6 +179,10 @@ impl SiteAdmission {
         let waited = clock.within(QUEUE_TIMEOUT, self.slots.acquire()).await;
         waited.ok().and_then(Result::ok).ok_or(SiteRefusal::Busy)
     }
+}
+
+fn network_limit(limit: u32, period: Duration) -> NetworkLimit {
+    NetworkLimit::new(limit, period, NetworkBlocks::NESTED)
 }
 
 /// Refuses clear text, except on loopback and from a trusted proxy that does not report clear text from its client.
@@ -237,7 +240,7 @@ mod tests {
                 }
             })
         };
-        // The network is modest for its first 126 links.
+        // The network counts as modest for its first 126 links.
         assert_eq!(
             results(&mut std::iter::repeat_n(loud, 300), 100),
             [126, 174, 0]

@@ -114,7 +114,7 @@ impl SiteRefusal {
             Self::TooManyLinksInTotal => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "too_many_links_in_total", "Too many sign-ins",
                 &["Too many sign-in links are being requested right now, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
             Self::TooManyAccounts { retry_after } => after(retry_after.as_secs() + 1, row(StatusCode::TOO_MANY_REQUESTS, "too_many_accounts", "Too many new accounts",
-                &["Too many accounts with addresses at this mail domain were created from your network in the last 24 hours, so none was created. Try again in a few hours."], None)),
+                &["Too many accounts with addresses at this mail domain were created from your network in the last 24 hours, so this one was not created. Try again in a few hours."], None)),
             Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
                 &["There is no such page, or it belongs to another account."], ACCOUNT),
             Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",

@@ -113,7 +113,7 @@ impl SiteReply {
     }
 }
 
-/// The common properties of the responses of the site.
+/// The properties that every response of the site has.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseStyle {
     /// The id of the request, for the logs.

@@ -140,7 +140,7 @@ impl Site {
         self.config.store(Arc::new(config));
     }
 
-    /// Answers a request. Never fails and never panics. A panic in a handler is answered with 500.
+    /// Answers a request. Always returns a response: a panic in a handler is answered with 500.
     pub async fn handle(
         self: &Arc<Self>,
         head: &Parts,
@@ -287,7 +287,7 @@ fn find(path: &str) -> Option<(&'static SitePage, Option<ApplicationId>)> {
     Some((
         PAGES
             .iter()
-            .find(|page: &&SitePage| page.path.strip_prefix("/applications/*") == Some(form))?,
+            .find(|page| page.path.strip_prefix("/applications/*") == Some(form))?,
         Some(id),
     ))
 }

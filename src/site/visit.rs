@@ -99,7 +99,7 @@ impl Visit {
         Ok(live)
     }
 
-    /// Whether the submitted form belongs to one of these cookies of the request.
+    /// Checks that the submitted form has the token of one of these cookies of the request.
     pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> SiteResult<()> {
         let sent = self.form.field("csrf");
         let belongs = cookies

@@ -1,7 +1,7 @@
 //! The applications with the most requests of the day, for operators.
 //!
 //! Counts are kept in bounded memory, since midnight UTC or the start of the process. Applications that are not tracked
-//! have too few requests to matter. `request_counter` updates the counts, so requests do not wait for this. Metrics
+//! have too few requests to matter. `request_counter` updates the counts later, so requests do not wait for the update. Metrics
 //! never distinguish applications.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use scoregate_base::{
     clock::{Day, Now},
     keys::ApplicationId,
-    limits::{LimitRule, LimitStatus},
+    limits::LimitRule,
 };
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
@@ -26,7 +26,7 @@ pub struct ApplicationUse {
     pub name: String,
     /// The name of the tier.
     pub tier: String,
-    /// Remaining allowances of the minute, the day and the guard.
+    /// Remaining allowances for the minute, the day, the guard, and other limits whose balance is known.
     pub limits: Vec<RemainingAllowance>,
     /// The counted requests; null if there are too few to be tracked.
     pub requests: Option<CountedRequests>,
@@ -116,7 +116,7 @@ impl ApplicationUse {
                 .limit_statuses(LimitRule::Guard, &terms.limits, now)
                 .into_iter()
                 .chain(account.window_statuses(&terms.limits, now))
-                .map(|status: LimitStatus| RemainingAllowance {
+                .map(|status| RemainingAllowance {
                     name: status.rule.name().into(),
                     limit: status.limit,
                     remaining: status.remaining,
@@ -128,7 +128,7 @@ impl ApplicationUse {
     }
 }
 
-/// The day as the era of sketches, which are reset when it changes.
+/// The era of a day. Sketches are reset when the era changes.
 fn era(day: Day) -> u64 {
     u64::from(day.number())
 }

@@ -72,7 +72,7 @@ impl EvidenceBook {
     }
 
     /// Records the hours before `until`. If the store is unreachable, the next call retries the last few hours. Calls
-    /// must not overlap, and must be made only when no more requests of these hours can be added.
+    /// must not overlap, and must be made only once no more requests can be added to these hours.
     pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
         until: u32,
@@ -132,7 +132,7 @@ impl EvidenceBook {
         advice(&[day]).into_iter().map(Advice::sentence).collect()
     }
 
-    /// The origin of a request, if the key of the day is known.
+    /// The origin of a request; `None` if the day's sketch key is unknown.
     pub(crate) fn origin(
         &self,
         address: IpAddr,
@@ -179,7 +179,7 @@ mod tests {
 
     const NOON: Wall = Wall::from_seconds(1_763_769_600 + 12 * 3_600);
 
-    /// The hours that are recorded before `until`.
+    /// Records the hours before `until`, and returns them.
     async fn recorded(book: &EvidenceBook, until: u32) -> Vec<HourRecord> {
         let recorded = Mutex::new(Vec::new());
         let recording = |hours: Vec<HourRecord>| {

@@ -26,7 +26,7 @@ const RECORDED_AFTER: Duration = Duration::from_mins(2);
 /// Time after the end of an hour by which all live gateways have recorded it.
 const MERGED_AFTER: Duration = Duration::from_mins(6);
 /// Maximum number of hours that are merged in one transaction.
-// This limits a transaction after a long outage.
+// This limits the size of a transaction after a long outage.
 const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
@@ -48,7 +48,7 @@ pub type CatalogueSize = Box<dyn Fn() -> u16 + Send + Sync>;
 
 struct ReportProgress {
     usage_recorded_at: Wall,
-    /// Evidence of hours before this hour has been merged.
+    /// Evidence from all hours before this one has been merged.
     merged_until: u32,
     is_failing: bool,
     is_removed: bool,
@@ -84,7 +84,7 @@ impl NodeReporter {
         }
     }
 
-    /// Reports the status of this gateway, and counts the live gateways. Only the first of consecutive failures is
+    /// Reports the status of this gateway, and counts the live gateways. Only the first of several consecutive failures is
     /// logged. Called every few seconds.
     pub async fn report(&self) {
         let mut progress = self.progress.lock().await;
@@ -113,7 +113,7 @@ impl NodeReporter {
         }
     }
 
-    /// Divides limits by the number of live gateways if it exceeds the setting.
+    /// Divides minute limits by the number of live gateways if that number exceeds `store.gateways`.
     fn found_live(&self, live: usize) {
         let live = u32::try_from(live).unwrap_or(u32::MAX);
         let (limit, is_exceeded) = self.calls.minutes.found_live(live);
@@ -121,8 +121,8 @@ impl NodeReporter {
         if is_exceeded {
             tracing::warn!(
                 live,
-                "more gateways are live than store.gateways; this gateway divides limits by their number. Set store.gateways \
-                 to the largest number that runs at the same time"
+                "more gateways are live than store.gateways; this gateway divides limits by the number of live gateways. Set store.gateways \
+                 to the largest number of gateways that run at the same time"
             );
         }
     }
@@ -132,7 +132,7 @@ impl NodeReporter {
         self.is_oldest.load(Ordering::Relaxed)
     }
 
-    /// Records the requests that this gateway answered since the last call. Called every minute.
+    /// Records the requests that this gateway has answered since the last call. Called every minute.
     pub async fn record_usage(&self) {
         let mut progress = self.progress.lock().await;
         let now = self.calls.clock.now();
@@ -152,7 +152,7 @@ impl NodeReporter {
             .await
             && let Err(error) = self.store.remove_node(self.calls.node).await
         {
-            tracing::warn!(%error, "this gateway remains in the list of the store for a day");
+            tracing::warn!(%error, "this gateway stays listed in the store for a day");
         }
     }
 
@@ -192,8 +192,9 @@ impl NodeReporter {
 
     async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
         let node = self.calls.node;
-        let recording = |totals| self.store.record_requests(node, totals);
-        self.requests.record(now.day(), recording).await?;
+        self.requests
+            .record(now.day(), |totals| self.store.record_requests(node, totals))
+            .await?;
         let until = if is_stopping {
             u32::MAX
         } else {

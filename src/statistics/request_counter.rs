@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Number of totals per store call.
-// This limits the size of a statement, regardless of the number of used applications.
+// This limits the size of a statement, regardless of the number of active applications.
 const AT_ONCE: usize = 1_000;
 /// The endpoint name for unknown paths. Metrics and logs use the same word.
 const NO_ENDPOINT: &str = "none";
@@ -38,10 +38,10 @@ const NO_ENDPOINT: &str = "none";
 /// Counts requests.
 #[derive(Default)]
 pub struct RequestCounter {
-    /// Accounts with requests since the last recording, each listed once. A request locks the list only if it is the
-    /// first request of its account.
+    /// Accounts with requests since the last recording, each listed once. A request locks the list only if it is its account's
+    /// first since the last recording.
     accounts: Mutex<Vec<Arc<Account>>>,
-    /// Locked by recordings and readers, never by requests.
+    /// Locked while totals are recorded or read, never by requests.
     totals: Mutex<RequestTotals>,
     usage: ApplicationUsage,
     evidence: EvidenceBook,
@@ -63,13 +63,13 @@ impl RequestCounter {
     /// Counts a request. The account is locked once.
     pub(crate) fn count(&self, account: &Arc<Account>, request: CountedRequest) {
         let is_first = account.state().count_request(request);
-        // The account is unlocked here, because a recording locks the list first and then the accounts.
+        // The account is unlocked here, because recording locks the list first and then the accounts.
         if is_first {
             self.accounts.lock().push(Arc::clone(account));
         }
     }
 
-    /// Records the origin of a request of an application.
+    /// Records the origin of an application's request.
     pub(crate) fn came_from(
         &self,
         account: &Account,
@@ -82,19 +82,18 @@ impl RequestCounter {
         }
     }
 
-    /// Advice for the owner of an application, based on the requests of the current hour that were taken so far.
+    /// Advice for the owner of an application, based on the requests of the current hour that have already been taken from its account.
     pub(crate) fn advice(&self, account: &Account, now: Wall) -> Vec<String> {
         self.evidence.advice(account.id, HourEvidence::hour_of(now))
     }
 
-    /// Adds the requests that accounts counted since the last call to the totals.
+    /// Adds to the totals the requests that accounts have counted since the last call.
     fn take_counted(&self) {
         // The lock is held throughout, because a concurrent reader must not miss numbers that were taken from accounts
         // but not added yet.
         let mut totals = self.totals.lock();
         let mut counted = Vec::new();
-        // Only this method takes the numbers of an account, so an account that counts later is listed for the next
-        // call. The list is taken in a separate statement, so that no request waits for the list while accounts are
+        // Only this method takes the numbers of an account, so an account that gets requests later is listed for the next call. The list is taken in a separate statement, so that no request waits for the list while accounts are
         // read.
         let accounts = std::mem::take(&mut *self.accounts.lock());
         for account in accounts {
@@ -106,8 +105,8 @@ impl RequestCounter {
             );
             self.evidence.add(account.id, evidence);
         }
-        // The oldest day comes first, because the usage table is cleared when a new day starts and would then count
-        // older days as that day.
+        // The oldest day comes first: the usage table is cleared when a new day starts, and would then count older requests as
+        // requests of that day.
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
             totals.add((account.id, count.kind()), count.requests());

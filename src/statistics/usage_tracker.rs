@@ -1,6 +1,6 @@
 //! Usage of the unauthenticated clients with the most refused requests of the day.
 //!
-//! Counts are kept in bounded memory, since midnight UTC or the start of the process. Applications are counted in
+//! Counts begin at midnight UTC or at the start of the process, and are kept in bounded memory. Applications are counted in
 //! `application_usage`.
 
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
 //! The status page of a running gateway. Records the gateway's minutes in the store, and publishes the page whenever
-//! its content changes. A request only loads a pointer. Messages are also posted here, even if no gateway runs.
+//! its content changes. A request only loads a pointer. Messages are also posted here, even if no gateway is running.
 //! `pages::status` renders the page. The rules for minutes and messages are in `store::status`.
 
 mod pending_minutes;

@@ -1,4 +1,4 @@
-//! The history from the store. Old days are read once a day. The last days are read every time, because gateways may
+//! The history from the store. Old days are read once a day. The most recent days are read every time, because gateways may
 //! store minutes up to three days late.
 
 use std::{collections::BTreeMap, ops::Range};
@@ -17,7 +17,7 @@ pub(super) struct ReadHistory {
     first_minute: Option<u64>,
     /// The first minute that is not counted; `None` before the first reading.
     end: Option<u64>,
-    /// The day on which all days were read.
+    /// The day on which all days were last read.
     all_read_on: Option<Day>,
 }
 
@@ -48,7 +48,7 @@ impl ReadHistory {
         }
     }
 
-    /// The last days; empty before the first reading.
+    /// The days shown; empty before the history was first read.
     pub(super) fn days(&self) -> Vec<DayAvailability> {
         let Some(end) = self.end else {
             return Vec::new();

@@ -11,7 +11,7 @@ use scoregate_store::{
     IncidentState, MessageSubject, NewStatusMessage, StatusMessage, Store, StoreError,
 };
 
-/// Maximum number of messages listed, without the messages of open incidents.
+/// Maximum number of messages listed, not counting the messages of open incidents.
 const LIST: usize = 1_000;
 
 /// Posts and lists messages.

@@ -22,7 +22,7 @@ use scoregate_store::{StatusMessage, StatusMinute, Store, StoreError, minute_of}
 
 use super::{pending_minutes::PendingMinutes, read_history::ReadHistory};
 
-/// The work named in error messages.
+/// The operation, as named in error messages.
 const WORK: &str = "record and read the status";
 /// Interval between readings of history and messages. Messages that were posted at another gateway appear at the next
 /// reading.
@@ -147,7 +147,7 @@ impl StatusPublisher {
         self.publish(&mut progress);
     }
 
-    /// Stores pending minutes, and reads history and messages if due. Only the first of consecutive failures is logged.
+    /// Stores pending minutes, and reads history and messages if due. Only the first of several consecutive failures is logged.
     async fn exchange(&self, progress: &mut StatusProgress, now: Now, is_due: bool) {
         let has_pending = progress.pending.has_some();
         let failed_before = progress.store_fails;
@@ -242,16 +242,19 @@ impl StatusPublisher {
 
 /// The new state, in seconds. Times that differ only slightly from the previous state keep their previous values.
 fn steady(before: DataState, after: DataState) -> DataState {
-    let choose = |before: Option<Wall>, after: Option<Wall>| match (before, after) {
+    DataState {
+        newest: steady_time(before.newest, after.newest),
+        expected: steady_time(before.expected, after.expected),
+        stale_since: steady_time(before.stale_since, after.stale_since),
+    }
+}
+
+fn steady_time(before: Option<Wall>, after: Option<Wall>) -> Option<Wall> {
+    match (before, after) {
         (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => {
             Some(one)
         }
         (_, after) => after.map(|at| Wall::from_seconds((at.millis() + 500) / 1_000)),
-    };
-    DataState {
-        newest: choose(before.newest, after.newest),
-        expected: choose(before.expected, after.expected),
-        stale_since: choose(before.stale_since, after.stale_since),
     }
 }
 

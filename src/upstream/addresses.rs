@@ -12,7 +12,7 @@ use super::{
     circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker},
 };
 
-/// The method that requests permission from a circuit breaker.
+/// A method of [`CircuitBreaker`] that requests permission.
 type AskBreaker = fn(CircuitBreaker, Mono) -> (CircuitBreaker, BreakerPermission);
 
 /// The addresses of a backend.
@@ -200,7 +200,7 @@ impl Drop for AddressPermit<'_> {
     }
 }
 
-/// The meaning of a result for the circuit breaker. An invalid response concerns only its document.
+/// The meaning of a result for the circuit breaker. An invalid response affects only its document.
 fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,

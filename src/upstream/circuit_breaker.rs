@@ -1,8 +1,8 @@
 //! The circuit breaker of an address of the backend.
 //!
 //! The breaker opens after several consecutive failures, and when a response has `Retry-After`. After the open time it
-//! is half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used,
-//! a single failure has the same effect. An invalid document is not a failure, because other documents may be valid.
+//! is half-open: one request is sent, and its result closes or reopens the breaker. While other addresses can be used, a single
+//! failure is enough to avoid this address for a time. An invalid document is not a failure, because other documents may be valid.
 //! The functions are pure.
 
 use std::time::Duration;
@@ -26,9 +26,9 @@ const TRIAL: Duration = Duration::from_secs(1);
 pub(super) struct CircuitBreaker {
     /// Consecutive failures.
     failures: u32,
-    /// The end of the open time.
+    /// The time until which the breaker is open.
     open_until: Option<Mono>,
-    /// The end of the time for which other addresses are preferred.
+    /// Other addresses are preferred until this time.
     avoided_until: Option<Mono>,
     /// Whether the trial request is in flight.
     is_half_open: bool,

@@ -36,7 +36,7 @@ use scoregate_observe::interim::with_few_interim;
 
 use super::tls::BackendTls;
 
-/// Maximum number of connections that are recorded as having answered. There are never more open connections. If a
+/// Maximum number of connections that are recorded as having answered. There are never more open connections than this. If a
 /// connection is not recorded, its request is merely not retried.
 const MAX_KNOWN: usize = 1_024;
 
@@ -179,13 +179,11 @@ fn was_closed_by_peer(error: &Error) -> bool {
         error
             .downcast_ref::<hyper::Error>()
             .is_some_and(hyper::Error::is_incomplete_message)
-            || error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|error: &io::Error| {
-                    matches!(
-                        error.kind(),
-                        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-                    )
-                })
+            || error.downcast_ref::<io::Error>().is_some_and(|error| {
+                matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                )
+            })
     })
 }

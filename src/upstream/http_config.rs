@@ -96,7 +96,7 @@ impl HttpConfig {
         .into()
     }
 
-    /// The name that is added to the validators of this address, unless it is the only address.
+    /// The name that is added to the validators of this address; `None` if there is no other address.
     pub(super) fn origin(&self) -> Option<Arc<str>> {
         (!self.more.is_empty()).then(|| self.name())
     }

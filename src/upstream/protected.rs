@@ -42,7 +42,7 @@ pub struct ProtectedUpstream {
 /// The state of the queue and the circuit breakers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
-    /// State of the circuit breaker of the most usable address.
+    /// The best state among the circuit breakers of the addresses: closed, then half-open, then open.
     pub breaker: BreakerState,
     /// Remaining time for which no address is used.
     pub open_time_left: Duration,
@@ -78,14 +78,14 @@ impl ProtectedUpstream {
         }
     }
 
-    /// Requests a document after waiting in the queue. A failed request is repeated at another address until callers no
-    /// longer wait.
+    /// Requests a document after waiting in the queue. A failed request is repeated at other addresses until the queue timeout
+    /// has passed.
     pub async fn fetch(
         &self,
         request: UpstreamRequest<'_>,
         priority: &CurrentPriority,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        // Requests do not queue while no address may be used.
+        // Requests do not queue while the circuit breakers of all addresses are open.
         if let Some(wait) = self.addresses.wait() {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }

@@ -147,9 +147,7 @@ impl QueueState {
             .waiting
             .iter()
             .enumerate()
-            .map(|(index, waiting): (usize, &QueuedFetch)| {
-                (waiting.priority.now(), !waiting.number, index)
-            })
+            .map(|(index, waiting)| (waiting.priority.now(), !waiting.number, index))
             .max()?;
         Some(self.waiting.swap_remove(next))
     }

@@ -33,7 +33,7 @@ pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
     serde_json::from_slice(text).map_err(|_| explain::<T>(text))
 }
 
-/// Explains why a text was rejected. The text is parsed again, because tracking the path doubles the cost of parsing.
+/// Explains why a text was rejected. The text is parsed a second time, because the first parse does not track the path, which would double its cost.
 pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
     let mut reader = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {

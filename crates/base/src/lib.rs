@@ -1,8 +1,8 @@
 //! Values and rules that every part of scoregate shares.
 //!
 //! Contents: time ([`clock`]), keys ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]), tiers
-//! ([`plans`]), evidence of use ([`evidence`]), addresses ([`address`]), secrets ([`secret`]), files that are read
-//! again ([`watched_file`]), JSON with the path of an error ([`json`]), connections of a listening socket ([`accept`]),
+//! ([`plans`]), evidence of use ([`evidence`]), addresses ([`address`]), secrets ([`secret`]), files that are reread at run time
+//! ([`watched_file`]), JSON parsing with error paths ([`json`]), connections of a listening socket ([`accept`]),
 //! and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk, except that
 //! [`clock`] sleeps, [`accept`] waits for connections, and [`secret`] and [`watched_file`] read files.
 //!

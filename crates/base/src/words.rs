@@ -3,8 +3,8 @@
 #[doc(hidden)]
 pub use serde;
 
-/// Declares an enum with a word for each variant, and the name of the function that returns the word. `ALL` has the
-/// order of the variants. In JSON, a variant is written as its word.
+/// Declares an enum with a word for each variant, and the name of the function that returns the word. `ALL` lists the variants in
+/// the order of their declaration. In JSON, a variant is written as its word.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $name:ident: $word:ident {

@@ -58,7 +58,7 @@ impl Scoring {
     ///
     /// If several callers are concurrent, one computes and the others wait. Queries never wait. If the clock jumps
     /// ahead, one new snapshot covers the whole step. If it goes back, nothing changes. If the source cannot be read,
-    /// the old snapshot stays, and the next attempt follows after a pause. The computation takes a noticeable part of a
+    /// the old snapshot stays, and the next attempt follows after a pause. The computation takes a noticeable fraction of a
     /// second, so call this only where blocking is allowed.
     pub fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
         let hour = Hour::of(now);

@@ -11,7 +11,7 @@ use super::{
     measure::Measure,
     method,
     model_state::{ModelChange, ModelState},
-    statistics::{Estimate, FittedLine, chance_of_change, holm},
+    statistics::{Estimate, chance_of_change, holm},
 };
 
 /// Determines the changes of all models.
@@ -23,10 +23,11 @@ pub(super) fn determine(model_states: &mut [ModelState]) {
     for (index, ((model_state, axes), drift)) in
         model_states.iter_mut().zip(axes).zip(drifts).enumerate()
     {
-        let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or_default();
-        let trends = trends
-            .each_ref()
-            .map(|periods| periods.each_ref().map(trend_at));
+        let trends = trends.each_ref().map(|periods| {
+            periods
+                .each_ref()
+                .map(|trends| trends.get(index).copied().unwrap_or_default())
+        });
         model_state.change = ModelChange {
             trends,
             axes,
@@ -45,17 +46,17 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
             .map(|(a, b)| (known(a), known(b)))
     };
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
-    let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| {
-        Some(Trend::between(before?, now?, chance?))
-    };
     // A score that was not compared cannot be called stable.
     estimates()
         .zip(chances)
-        .map(|compared| trend(compared).unwrap_or(Trend::Unavailable))
+        .map(|((now, before), chance)| match (before, now, chance) {
+            (Some(before), Some(now), Some(chance)) => Trend::between(before, now, chance),
+            _ => Trend::Unavailable,
+        })
         .collect()
 }
 
-/// Trends of the lines fitted to the axes. A trend is reported if it is significant among all lines, and steep enough.
+/// The trend of each axis, according to a fitted line. A trend is reported if it is significant among all lines, and steep enough.
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
     let lines = || {
         model_states
@@ -65,7 +66,7 @@ fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
     let chances = corrected(lines().map(|line| Some(line?.p)));
     lines()
         .zip(chances)
-        .map(|(line, chance): (Option<FittedLine>, Option<f64>)| {
+        .map(|(line, chance)| {
             line.zip(chance)
                 .map_or(Trend::Unavailable, |(line, chance)| {
                     let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;

@@ -1,4 +1,4 @@
-//! Counts of the runs of one suite, as sums, so that their size does not depend on the number of trials.
+//! Sums over the runs of one suite. Their size does not depend on the number of trials.
 //!
 //! Here a failure becomes a zero, a missing score, or nothing. `run` defines the meaning of failures. An hour is stored
 //! in this form, and longer periods are sums of hours. `score_noise` determines the uncertainty of scores.
@@ -25,7 +25,7 @@ pub(super) struct RunCounts {
     pub trials: u32,
     /// Failed trials that are listed in runs.
     pub failed_trials: u32,
-    /// Failed trials that count as zero. A run that failed as a whole may count as one.
+    /// Failed trials that count as zero. A run that failed as a whole may count as one such trial.
     pub zeroed: u32,
     /// Trials in the score with a combined mark of exactly 1.
     pub perfect: u32,

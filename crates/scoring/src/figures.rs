@@ -87,14 +87,17 @@ impl Score {
 
     /// The published score for a mean whose interval extends by `reach`.
     pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
-        let within = |points: f64| points.clamp(0.0, 100.0);
         let interval = reach.map(|reach| edge.interval(mean, reach));
         let bounds = interval.map(|(lower, upper)| outwards(lower, upper));
         Self {
-            score: within(points(mean)),
-            bounds: bounds.map(|(lower, upper)| (within(lower), within(upper))),
+            score: on_scale(points(mean)),
+            bounds: bounds.map(|(lower, upper)| (on_scale(lower), on_scale(upper))),
         }
     }
+}
+
+fn on_scale(points: f64) -> f64 {
+    points.clamp(0.0, 100.0)
 }
 
 impl Trend {
@@ -154,7 +157,7 @@ pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
     )
 }
 
-/// The published value of a number of points.
+/// A number of points, rounded for publication.
 pub(super) fn points(number: f64) -> f64 {
     let [steps, _] = method::PUBLISHED_STEPS;
     rounded(number, steps)
@@ -173,7 +176,7 @@ pub(super) fn chance(number: f64) -> f64 {
         method::CHANCE_DIGITS,
         number.max(method::CHANCE_LEAST)
     );
-    digits.parse().expect("the text of a number is a number")
+    digits.parse().expect("a formatted number can be parsed")
 }
 
 /// The published value of an amount in US dollars. A trial may cost far less than a cent.

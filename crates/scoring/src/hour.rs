@@ -1,4 +1,4 @@
-//! Hours of the UTC calendar, and ranges of hours, which are the resolution of all scores.
+//! Hours of the UTC calendar, which are the resolution of all scores, and ranges of hours.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Hour(u64);
 pub(super) struct HourRange {
     /// The first hour.
     pub from: Hour,
-    /// The hour after the last one.
+    /// The first hour after the range.
     pub to: Hour,
 }
 
@@ -116,13 +116,13 @@ impl HourRange {
     }
 }
 
-/// Number of hours in a period. `latest` is the newest hour. Its score may come from an older one, see
+/// Number of hours in a period. `latest` is the newest hour, whose score may come from an older hour, see
 /// [`method::LATEST_REACH_HOURS`].
 pub(super) fn hours_of(period: Period) -> u64 {
     *of_period(period, &method::PERIOD_HOURS)
 }
 
-/// The element for a period, in the order of [`Period::ALL`].
+/// The element for a period, in an array ordered like [`Period::ALL`].
 pub(super) fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
     match period {
         Period::Latest => latest,

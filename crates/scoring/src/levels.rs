@@ -1,7 +1,7 @@
 //! The levels of one model's score, and the changes between them: one detector for drift, alerts, degradations and
 //! incidents.
 //!
-//! Two cumulative sums of the rounds, without outliers and cycle, show where a change may be. A test, based on the noise within
+//! Two cumulative sums of the rounds, with outliers and the cycle removed, show where a change may be. A test, based on the noise within
 //! the levels, decides whether there is one. `drift`, `losses` and `incident_scan` decide which changes are published.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use super::{
     statistics::{Estimate, Spread, chance_of_change},
 };
 
-/// Differences of fewer standard errors are never significant, so their p-value is not computed. The actual limit is
+/// Differences of fewer standard errors than this are never significant, so their p-value is not computed. The actual limit is
 /// 4.15 with daily rounds, and higher with shorter ones.
 const LEAST_ERRORS: f64 = 4.0;
 
@@ -40,15 +40,15 @@ pub(super) struct ScoreLevels {
     sums: LevelSums,
     /// Number of fitted effects.
     fitted: usize,
-    /// The noise before the newest change, or of all rounds.
+    /// The noise of the rounds before the newest change, or of all rounds if there is no change.
     noise: Option<LevelNoise>,
 }
 
 /// A detected change of level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelChange {
-    /// The places of three rounds: the first of the previous level, the first of this level, and the one in
-    /// which this level was detected.
+    /// The indexes of three rounds: the first of the previous level, the first of this level, and the round in which this level
+    /// was detected.
     before: usize,
     at: usize,
     found: usize,
@@ -76,7 +76,7 @@ pub(super) enum ShiftDirection {
 pub(super) struct LevelComparison {
     pub before: Estimate,
     pub now: Estimate,
-    /// The hours of the previous rounds.
+    /// The hours of the previous level's rounds.
     pub baseline: HourRange,
     /// The first hour of the newest level.
     pub since: Hour,
@@ -129,7 +129,7 @@ impl ScoreLevels {
         levels
     }
 
-    /// The standard deviations of a single round and of a round in the long run.
+    /// The standard deviation of a single round, and the long-run standard deviation.
     pub(super) fn deviations(&self) -> Option<[f64; 2]> {
         let typical = self.noise?.typical;
         Some([typical.single, typical.long_run].map(f64::sqrt))
@@ -149,16 +149,19 @@ impl ScoreLevels {
         let newest = self.changes.last()?;
         let before = self.reference(first)?;
         let now = newest.at..self.rounds.len();
-        let hour = |at: usize| self.rounds.get(at).map(|round| round.hour);
         Some(LevelComparison {
             before: first.noise.estimate(&self.sums, 0..0, before.clone())?,
             now: first.noise.estimate(&self.sums, 0..0, now)?,
             baseline: HourRange {
-                from: hour(before.start)?,
-                to: hour(before.end)?,
+                from: self.hour_of(before.start)?,
+                to: self.hour_of(before.end)?,
             },
             since: newest.began,
         })
+    }
+
+    fn hour_of(&self, round: usize) -> Option<Hour> {
+        self.rounds.get(round).map(|round| round.hour)
     }
 
     /// The level at an hour as known at that time, if there were enough rounds.
@@ -179,11 +182,9 @@ impl ScoreLevels {
         let newest = self.changes.last()?;
         let levels = self.since(newest.found_with)?;
         let is_held = levels.baseline.to == newest.began;
-        let is_new = || {
-            (levels.now.mean < levels.before.mean) == (newest.direction == ShiftDirection::Down)
-                && self.is_significant(levels.before, levels.now)
-        };
-        (is_held || is_new()).then_some(newest)
+        let is_fall = levels.now.mean < levels.before.mean;
+        let is_same_way = is_fall == (newest.direction == ShiftDirection::Down);
+        (is_held || is_same_way && self.is_significant(levels.before, levels.now)).then_some(newest)
     }
 
     /// The newest rounds of the level that a change is compared with: the previous level or the held level, whichever
@@ -224,7 +225,7 @@ impl ScoreLevels {
         held.map(|(_, level)| self.before(level.start, level.end))
     }
 
-    /// The newest rounds of a level that ends before a place.
+    /// The newest rounds before `end` of a level that begins at `start`.
     fn before(&self, start: usize, end: usize) -> Range<usize> {
         start.max(end.saturating_sub(self.length.rounds(method::BASELINE_ROUNDS)))..end
     }
@@ -232,7 +233,7 @@ impl ScoreLevels {
     fn search(&mut self) {
         let mut fall = DeviationSum::default();
         let mut rise = DeviationSum::default();
-        // Rounds before `known` belong to their level. The noise is measured from the first `measured` rounds.
+        // Rounds before `known` are already assigned to a level. The noise is measured from the first `measured` rounds.
         let mut known = 0;
         let mut measured = 0;
         for at in 0..self.rounds.len() {
@@ -249,7 +250,7 @@ impl ScoreLevels {
             if is_found {
                 self.deepen(at);
             }
-            // After `BASELINE_ROUNDS` rounds without a change, the rounds since then belong to the level.
+            // After `BASELINE_ROUNDS` rounds without a change, these rounds belong to the level.
             let is_old = at - fall.from.min(rise.from).min(at)
                 >= self.length.rounds(method::BASELINE_ROUNDS);
             if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {
@@ -290,7 +291,7 @@ impl ScoreLevels {
         let level = self.sums.mean(self.before(start, sum.from))?;
         let middle = level.midpoint(self.sums.mean(rounds.clone())?);
         let first = self.beginning(rounds, middle, way);
-        // In a long series, the noise is not measured again here, because that takes long and the rounds before the change suffice.
+        // In a long series, the noise is not measured again here, because that takes a long time and the rounds before the change suffice.
         let noise = if at + 1 < method::NOISE_BLOCKS * method::NOISE_BLOCK {
             self.measure(at + 1, Some(first))
         } else {
@@ -329,7 +330,7 @@ impl ScoreLevels {
         chance_of_change(before, now) * month < method::CHANGE_ALPHA
     }
 
-    /// The first round of the new level, which follows the maximum of the cumulative sum towards the old level.
+    /// The first round of the new level: the round after the maximum of the cumulative deviation from `middle` towards the old level.
     fn beginning(&self, rounds: Range<usize>, middle: f64, way: ShiftDirection) -> usize {
         let mut sum = 0.0;
         let mut most = 0.0;
@@ -391,7 +392,7 @@ impl ScoreLevels {
 }
 
 impl LevelNoise {
-    /// The mean of `rounds`. Its variance is increased if these rounds, or a day of the rounds in `before`, vary more than usual.
+    /// The mean of `rounds`. Its variance is increased if these rounds, or the rounds of any day in `before`, vary more than usual.
     fn estimate(
         self,
         sums: &LevelSums,
@@ -401,7 +402,7 @@ impl LevelNoise {
         let mean = sums.mean(rounds.clone())? + sums.origin;
         let days = (before.len() / method::NOISE_LATELY).max(1);
         let known = (0..days)
-            .map(|age: usize| {
+            .map(|age| {
                 let end = before.end - age * method::NOISE_LATELY;
                 before.start.max(end.saturating_sub(method::NOISE_LATELY))..end
             })

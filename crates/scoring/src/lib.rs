@@ -1,8 +1,8 @@
 //! The built-in backend: scores models from benchmark runs, so that the gateway can run on one machine without another
 //! service.
 //!
-//! The results at one time are a snapshot. Pure functions compute it from the runs before a full hour, and again after
-//! an import. It is swapped as a whole, so that lists and details are consistent. Answers are rendered together with
+//! A snapshot contains all results at a full hour. Pure functions compute it from the runs before that hour, and again after an
+//! import. It is swapped as a whole, so that lists and details are consistent. Answers are rendered together with
 //! the snapshot, so a query is a lookup. [`scoregate_base::routes`] defines the parameters. The gateway handles keys,
 //! tiers, envelopes and HTTP, and removes `latestScore` where required.
 

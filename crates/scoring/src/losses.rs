@@ -23,7 +23,7 @@ pub(super) struct SureLoss<'a> {
     pub chance: f64,
 }
 
-/// The losses of models, largest first. Equal losses are ordered by model id. Models whose level has not changed count
+/// Model losses, largest first. Equal losses are ordered by model id. Models whose level has not changed count
 /// as tested too.
 pub(super) fn find(
     models: &[ModelState],
@@ -37,7 +37,7 @@ pub(super) fn find(
         .collect();
     let loss = |(model_state, corrected)| {
         let levels = levels(model_state)?;
-        // The published value decides, so that no alert is published with a value above its limit.
+        // Compares the published (rounded) value, so that no alert is published with a value above its limit.
         let chance = chance(corrected);
         let lost = points(points(levels.before.mean) - points(levels.now.mean));
         (chance < alpha && lost >= minimum).then_some(SureLoss {

@@ -27,7 +27,7 @@ impl Measure {
         Self::SevenAxis,
     ];
 
-    /// The `sortBy` value for this measure, which suites feed.
+    /// The `sortBy` value for this measure. A suite's `feeds` lists such values.
     pub(super) const fn sort_by(self) -> SortBy {
         match self {
             Self::Combined => SortBy::Combined,

@@ -1,14 +1,14 @@
 //! The method: every constant that a score depends on, in one place, each with its reason.
 //!
-//! Transparency responses contain [`METHOD_VERSION`], which must change with every number here, so that two scores of
-//! the same version are comparable.
+//! Transparency responses contain [`METHOD_VERSION`], which must change whenever a number here changes, so that two scores of the
+//! same version are comparable.
 //!
-//! Performance as measured with 1,000 series, among 150 models whose rounds vary by 1.5 points about their level,
-//! independently. With daily rounds, drift and alerts each found at least 96 % of the falls by 5 points, and at least 92 % if a
+//! The performance was measured with 1,000 series whose rounds vary independently by 1.5 points about their level; p-values were
+//! corrected for 150 models. With daily rounds, drift and alerts each found at least 96 % of the 5-point falls, and at least 92 % if a
 //! fifth of the rounds were missing. The median delay was at most 7 rounds, and the 95th percentile at most 17. With hourly
-//! rounds, they found all falls, after 5 and 8 rounds.
+//! rounds, they found all falls; the median delay was 5 rounds, and the 95th percentile 8.
 //! Quiet series had at most 0.03 drifts and 0.02 alerts a month with correlations up to 0.8. The bench `detection` prints
-//! the whole table; tests verify a part of it.
+//! the whole table; tests verify part of it.
 //!
 //! The 95 % intervals cover the long-run level of a model. With a month of history, they contained it for 93 to 100 %
 //! of 160 scores per row, for correlations up to 0.95. If the noise had tripled in the last three daily rounds, they
@@ -22,7 +22,7 @@ use super::suite::{Axis, Suite};
 /// A number of hourly rounds. For longer rounds, the number is divided by their length in hours, down to a minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundCount {
-    /// The number of rounds of one hour.
+    /// The number of one-hour rounds.
     pub hourly: usize,
     /// The minimum for longer rounds.
     pub least: usize,
@@ -39,8 +39,8 @@ pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] = [
     (Suite::TOOLING, 0.25),
 ];
 
-/// Weights of the axes in a trial, renormalised over the axes that its suite declares. Correctness counts as much as
-/// any two others.
+/// Weights of the axes in a trial, renormalised over the axes that its suite declares. Correctness counts at least as much as any
+/// two other axes.
 pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
     (Axis::Correctness, 0.30),
     (Axis::Spec, 0.15),
@@ -58,9 +58,9 @@ pub(super) const INTERVAL_TAIL: f64 = 0.025;
 /// Samples that agree to the last digit (a cached response, a suite solved completely) are no more certain than samples
 /// that vary by this amount.
 pub(super) const RESOLUTION: f64 = 0.5;
-/// Published steps per point of a score, and per unit of a share: finer than necessary, but coarse enough to read.
+/// Number of steps per point in published scores, and per unit in published shares: finer than necessary, but coarse enough to read.
 pub(super) const PUBLISHED_STEPS: [f64; 2] = [100.0, 10_000.0];
-/// Digits of a published p-value after the first one.
+/// Digits of a published p-value after its first significant digit.
 pub(super) const CHANCE_DIGITS: usize = 2;
 /// The smallest published p-value. A p-value is never zero, and the smallest double is only slightly smaller than this.
 pub(super) const CHANCE_LEAST: f64 = 1e-300;
@@ -92,13 +92,13 @@ pub(super) const NOISE_LIMIT: f64 = 3.0;
 pub(super) const NOISE_FREEDOM_LEAST: f64 = 1.0;
 pub(super) const NOISE_FREEDOM_MOST: f64 = 100.0;
 /// Degrees of freedom of the peers' noise for a model that has no noise estimate. There are few, because the noise
-/// differs greatly between models. They decrease to zero…
+/// differs greatly between models. They decrease to zero as the model's own degrees of freedom increase to [`PEERS_FREEDOM_ENDS`].
 pub(super) const PEERS_FREEDOM: f64 = 2.0;
-/// …for a model with this many of its own, which needs no peers.
+/// Degrees of freedom of a model's own noise estimate from which the model needs no peers.
 pub(super) const PEERS_FREEDOM_ENDS: f64 = 20.0;
-/// Minimum number of hours of rounds that can show effects of hour and weekday: three quarters of four weeks.
+/// Minimum length in hours of a series that can show hour and weekday effects: three quarters of four weeks.
 pub(super) const CYCLE_LEAST_HOURS: usize = 21 * 24;
-/// Ratio of the variances between and within hours (or weekdays) above which a series has such an effect. Independent
+/// Ratio of the variances between and within hours (or weekdays) above which a series has an hour (or weekday) effect. Independent
 /// noise reaches it in fewer than 1 of 100 series.
 pub(super) const CYCLE_RATIO: f64 = 4.0;
 /// Minimum number of peers with measured noise.
@@ -131,12 +131,12 @@ pub(super) const CHANGE_ALLOWANCE: f64 = 0.5;
 /// Distance from the median of the surrounding rounds beyond which a round is an outlier, as a multiple of the distance that nine
 /// of ten rounds do not exceed. This is about four standard deviations.
 pub(super) const OUTLIER_DISTANCE: f64 = 2.5;
-/// Standard errors that are added to the measured correlation of neighbouring rounds. The standard error of the correlation
-/// of a month of daily rounds is about 0.2.
+/// Number of standard errors added to the measured correlation of neighbouring rounds. For a month of daily rounds, the standard
+/// error of the correlation is about 0.2.
 pub(super) const CHANGE_CORRELATION_ERRORS: f64 = 2.0;
 /// Value of a sum above which a change is tested. It is low, because the test decides.
 pub(super) const CHANGE_SIGNALS: f64 = 3.0;
-/// Limit for the p-value of a test, multiplied by the number of rounds in a month, below which a level has changed. It
+/// A level has changed if the p-value of the test, multiplied by the number of rounds in a month, is below this limit. The test
 /// does not depend on other models, so that recorded incidents do not depend on them either.
 pub(super) const CHANGE_ALPHA: f64 = 0.001;
 /// Minimum number of rounds in a new level. Three outliers are not a level.
@@ -152,8 +152,8 @@ pub(super) const BASELINE_LEAST: RoundCount = RoundCount {
     least: 16,
 };
 
-/// A level is held if the model had this level for half of these hours before a change. Eight days are long enough that the
-/// end of a three-day rise is not a fall: a change stays in force for three days.
+/// A level counts as held if the model had it for half of these hours before a change. Eight days are long enough that the end of
+/// a three-day rise does not count as a fall: a change stays in force for three days.
 pub(super) const LEVEL_HELD_HOURS: u64 = 8 * 24;
 
 /// Hours that are compared with the baseline if the level has not changed.
@@ -167,8 +167,7 @@ pub(super) const ALERT_ALPHA: f64 = 0.001;
 pub(super) const ALERT_MINIMUM: f64 = 2.0;
 /// Minimum loss in points for an alert to be critical.
 pub(super) const ALERT_CRITICAL: f64 = 8.0;
-/// Maximum number of hours between the falls of several models for them to count as simultaneous. One round always
-/// counts.
+/// Maximum number of hours between the falls of several models for them to count as simultaneous, or one round if that is longer.
 pub(super) const ALERT_TOGETHER_HOURS: u64 = 6;
 
 /// Corrected p-value below which a model is listed as degrading. Errors in a list matter less than errors in alerts.
@@ -181,8 +180,7 @@ pub(super) const INCIDENT_ROUNDS: RoundCount = RoundCount {
     hourly: 6,
     least: 2,
 };
-/// Number of rounds after the detection of a fall within which it may become an incident, because its depth is better
-/// known then.
+/// Number of rounds after its detection during which a fall can still become an incident, because its depth becomes better known.
 pub(super) const INCIDENT_REACH: RoundCount = RoundCount {
     hourly: 24,
     least: 4,
@@ -200,7 +198,7 @@ pub(super) const OUTAGE_HOURS: u64 = 3;
 /// Hours after which an outage is critical.
 pub(super) const OUTAGE_CRITICAL_HOURS: u64 = 6;
 
-/// Minimum share of trials without failure for a provider to be operational. Below the second value, it has an outage.
+/// Minimum availability (the share of trials that did not fail) for a provider to be operational, and to be degraded. Below the second value, it has an outage.
 pub(super) const PROVIDER_AVAILABILITY: [f64; 2] = [0.95, 0.50];
 /// Weights of availability, score stability and absence of incidents in the reliability.
 pub(super) const RELIABILITY_WEIGHTS: [f64; 3] = [0.5, 0.3, 0.2];
@@ -210,7 +208,7 @@ pub(super) const UNSTEADY_POINTS: f64 = 10.0;
 /// Tolerance of the Page-Hinkley test (delta), in long-run standard deviations of the model's rounds: half of the
 /// smallest change to detect, which is one standard deviation.
 pub(super) const DRIFT_DELTA: f64 = 0.5;
-/// Threshold of the Page-Hinkley test (lambda), in the same unit. The test restarts when its statistic exceeds this threshold.
+/// Threshold of the Page-Hinkley test (lambda), in the same unit as the tolerance. The test restarts when its statistic exceeds this threshold.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
 /// Minimum number of rounds before the test restarts and before a model can be called stable: two days, so that the
 /// running mean is meaningful.

@@ -36,7 +36,7 @@ pub(super) struct ModelState {
     pub model: Arc<TestedModel>,
     /// The summary of each period, in the order of [`Period::ALL`].
     pub summaries: [PeriodSummary; 4],
-    /// When the model was last updated, for any period.
+    /// When the model was last updated, regardless of the period.
     last_updated: Wall,
     /// The newest level compared with the level before the first change detected in each period or in the period before it, in
     /// the order of [`Period::ALL`].
@@ -67,7 +67,7 @@ pub(super) struct ModelState {
     pub change: ModelChange,
     /// The range of possible ranks, once it is determined, in the order of [`Measure::ALL`] and of [`Period::ALL`].
     pub ranks: [[Option<RankBounds>; 4]; 5],
-    /// The noise that peers are judged by.
+    /// The model's noise, which contributes to its peers' noise.
     noise: ModelNoise,
     /// The deviations of the rounds, in the order of [`Measure::ALL`].
     residuals: [ScoreResiduals; 5],
@@ -140,7 +140,7 @@ impl ModelState {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour, levels);
         let lately = levels.since(hour.minus(hours_of(Period::Week)));
-        let of_periods = Period::ALL.map(|period: Period| {
+        let of_periods = Period::ALL.map(|period| {
             levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)))
         });
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
@@ -204,7 +204,7 @@ impl ModelState {
             .unwrap_or(self.last_updated)
     }
 
-    /// The deviations of the rounds of a measure.
+    /// The deviations of a measure's rounds.
     pub(super) fn residuals(&self, measure: Measure) -> &ScoreResiduals {
         measure.of(&self.residuals)
     }
@@ -246,7 +246,7 @@ impl PeriodSummary {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
             scores,
-            // Only the detail of a model shows axes, over a day.
+            // Axes are shown only in a model's detail, for the period of a day.
             axes: if period == Period::Day {
                 noise.axes(&reading, now)
             } else {
@@ -280,7 +280,7 @@ impl PeriodSummary {
         Some((score.estimate.spread?.variance * (1.0 + edge)).sqrt())
     }
 
-    /// The change since the previous period that the trend detects in most cases; `None` if a score is missing.
+    /// The smallest change since the previous period that the trend detects in most cases; `None` if a score is missing.
     pub(super) fn least_visible_change(&self) -> Option<f64> {
         let (now, before) = self.estimates(Measure::Combined);
         let least = statistics::least_visible_change(
@@ -338,7 +338,7 @@ fn level_runs(series: &ScoreSeries, levels: Option<&LevelComparison>, hour: Hour
     (now.scored(), before.scored())
 }
 
-/// The hours of the scores of a period, and the hours that they are compared with.
+/// The hours of a period's scores, and the hours with which they are compared.
 fn compared_hours(
     series: &ScoreSeries,
     period: Period,
@@ -386,7 +386,7 @@ fn history(
         (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     hour.last(hours)
         .calendar_parts(grain.unwrap_or(hours))
-        .map(|part: HourRange| {
+        .map(|part| {
             let reading = series.over(part);
             let score = noise.measured(Measure::Combined, &reading, part);
             ScorePoint {
@@ -398,19 +398,19 @@ fn history(
         .collect()
 }
 
-/// The lines through the axes of the newest rounds, in points per day. Their variance is at least that of the noise.
+/// The lines through the axis scores of the newest rounds, in points per day. Their variance is at least the noise variance.
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise<'_>, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);
-    let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
     let mut indexes = 0..7;
     noise.of_axis_rounds().map(|variance| {
         let axis = indexes.next()?;
         let points: Vec<(f64, f64)> = rounds
             .iter()
-            .filter_map(|(hour, axes): &(Hour, [Option<f64>; 7])| {
-                Some((day(*hour), (*axes.get(axis)?)?))
+            .filter_map(|(hour, axes)| {
+                let day = -range.age(hour.start()).as_secs_f64() / 86_400.0;
+                Some((day, (*axes.get(axis)?)?))
             })
             .collect();
         let variance = variance.unwrap_or_default().max(method::RESOLUTION.powi(2));

@@ -15,7 +15,7 @@ use super::{
     run::{SuiteEntry, SuiteTable},
 };
 
-/// The marks of the combined score and of the unweighted mean of the axes. The marks of the axes are between them.
+/// The indexes of the marks for the combined score and for the unweighted mean of the axes. The marks of the axes are between them.
 const COMBINED_MARK: usize = 0;
 const MEAN_MARK: usize = 8;
 
@@ -83,7 +83,7 @@ impl PeriodScores {
         axes(&self.table, &self.suites)
     }
 
-    /// The number of rounds of a score: the smallest number of rounds with a score among its suites, but at least one.
+    /// The number of rounds of a score: the number of scored rounds of the suite with the fewest such rounds, but at least one.
     pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
         let fed = self
             .rounds

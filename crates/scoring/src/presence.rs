@@ -124,9 +124,12 @@ impl SuitePresence {
         let rest =
             usize::try_from(length.round_of(first).to.number() - first.number()).unwrap_or(whole);
         let (head, tail) = hours.split_at_checked(rest).unwrap_or((hours, &[]));
-        let of = |round: &[SuiteSet]| round.iter().fold(0, |set, suites| set | suites);
-        std::iter::once(of(head)).chain(tail.chunks(whole).map(of))
+        std::iter::once(suites_of(head)).chain(tail.chunks(whole).map(suites_of))
     }
+}
+
+fn suites_of(round: &[SuiteSet]) -> SuiteSet {
+    round.iter().fold(0, |set, suites| set | suites)
 }
 
 /// The rounds of a week for one round length.
@@ -134,7 +137,7 @@ struct WeekOfRounds {
     length: RoundLength,
     /// Rounds with any suite of the score.
     begun: u32,
-    /// The places of the rounds with all suites of the score.
+    /// The positions of the rounds with all suites of the score.
     complete: Vec<u32>,
 }
 

@@ -40,7 +40,7 @@ struct PartNoise<'t> {
     noise: Option<RoundNoise>,
     /// The effects of hour and weekday.
     cycle: Cycle,
-    /// The first hours of the rounds.
+    /// The first hour of each round.
     hours: Vec<Hour>,
     /// The deviations of the rounds, and the number of levels that they are relative to.
     deviations: Vec<f64>,
@@ -91,7 +91,7 @@ pub(crate) struct UncertainScore {
     pub tested: Estimate,
     /// The half-width of the interval, without the contribution of `edge`; `None` if the variance is unknown.
     pub reach: Option<f64>,
-    /// The contribution to the interval of suites with constant marks.
+    /// The contribution of suites with constant marks to the interval.
     pub edge: EdgeReach,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct EdgeReach {
 }
 
 impl EdgeReach {
-    /// The bounds of an interval about its mean, given its half-width without this part.
+    /// The bounds of an interval about its mean, given its half-width without the contribution of constant marks.
     pub(crate) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
         let distance = |edge: f64| (reach * reach + edge).sqrt();
         (mean - distance(self.below), mean + distance(self.above))
@@ -145,7 +145,7 @@ impl<'t> ScoreNoise<'t> {
         measure.of(&self.measures).score(self.length, sums, range)
     }
 
-    /// The axes over a range with these sums.
+    /// The axis scores over a range with these sums.
     pub(crate) fn axes(
         &self,
         sums: &PeriodScores,
@@ -156,7 +156,7 @@ impl<'t> ScoreNoise<'t> {
             .map(|axis| axis.score(self.length, sums, range))
     }
 
-    /// The noise that peers are judged by.
+    /// The usual noise of this model's scores, from which the noise of its peers is estimated.
     pub(crate) fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
         for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
@@ -271,8 +271,8 @@ impl<'t> PartNoise<'t> {
         })
     }
 
-    /// The contribution of suites with constant marks to the interval, and the minimum variance due to suites with
-    /// other 0/1 marks.
+    /// The contribution to the interval from suites whose marks are constant, and the minimum variance due to suites with other
+    /// 0/1 marks.
     fn marks(&self, sums: &PeriodScores) -> (EdgeReach, f64) {
         let mut edge = EdgeReach::default();
         let mut marked = 0.0;
@@ -309,7 +309,7 @@ fn binary_suites(part: ScorePart<'_>, month: &PeriodScores) -> Vec<BinarySuite> 
 }
 
 impl UncertainScore {
-    /// Determines the uncertainty by comparison with the peers. It stays unknown if neither they nor the model have a
+    /// Determines the uncertainty by comparison with the peers. It stays unknown if neither the peers nor the model itself has a
     /// noise estimate.
     pub(crate) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
         let ScoreBasis {
@@ -329,16 +329,15 @@ impl UncertainScore {
         });
         self.tested.spread = spread;
         // The interval is for the level. The score differs from it by the effect of its hours and weekdays.
-        let with_cycle = |spread: Spread| Spread {
+        self.estimate.spread = spread.map(|spread| Spread {
             variance: spread.variance + cycle * cycle,
             ..spread
-        };
-        self.estimate.spread = spread.map(with_cycle);
+        });
         self.reach = self.estimate.reach(quantiles);
     }
 }
 
-/// The variance of a share of trials, to which one trial with the usual share is added. This is necessary because a
+/// The variance of a share of trials, after one trial with the usual share is added. The additional trial is necessary because a
 /// month of noise contains little information about a failure that occurs once a month.
 fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
     let trials = f64::from(trials) + 1.0;
@@ -346,8 +345,8 @@ fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
     share * (1.0 - share) / trials
 }
 
-/// The lower Jeffreys bound of a share if all trials succeeded: a quantile of a beta distribution whose second
-/// parameter is one half, which can be computed from a quantile of Student's t.
+/// The lower Jeffreys bound of a share if all trials succeeded: a quantile of a beta distribution whose second parameter is one
+/// half. It can be computed from a quantile of Student's t.
 fn least_share(trials: u32) -> f64 {
     let df = 2.0 * f64::from(trials) + 1.0;
     let t = student::quantile(method::INTERVAL_TAIL / 2.0, df);

@@ -49,9 +49,12 @@ pub(super) struct ScoreSeries {
 impl ScoreSeries {
     /// A series without runs for this window.
     pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
-        let of_hour = || std::iter::repeat_n(RunCounts::default(), table.suites().len());
+        let suites = table.suites().len();
         Self {
-            hours: window.hours().flat_map(|_| of_hour()).collect(),
+            hours: window
+                .hours()
+                .flat_map(|_| std::iter::repeat_n(RunCounts::default(), suites))
+                .collect(),
             presence: SuitePresence::new(window),
             latencies: Vec::new(),
             latency_ends: Vec::new(),
@@ -138,20 +141,9 @@ impl ScoreSeries {
 
     /// The scores of a range.
     pub(super) fn over(&self, range: HourRange) -> PeriodScores {
-        // Most ranges end when the window ends, or whole days earlier. The sums of these days are computed only once.
-        let ago = |hour: Hour| {
-            self.window
-                .to
-                .number()
-                .checked_sub(hour.number())
-                .and_then(|hours: u64| {
-                    hours
-                        .is_multiple_of(DAY)
-                        .then(|| usize::try_from(hours / DAY).ok())?
-                })
-        };
         let rounds = self.presence.rounds(range, self.round_length());
-        match (ago(range.to), ago(range.from)) {
+        // Most ranges end when the window ends, or a whole number of days earlier. The sums of these days are computed only once.
+        match (self.days_ago(range.to), self.days_ago(range.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
                 let days = self.days().chunks(self.width());
                 let days: Vec<&[RunCounts]> = days.skip(newest).take(oldest - newest).collect();
@@ -165,7 +157,15 @@ impl ScoreSeries {
         }
     }
 
-    /// The length of a round of this model: the shortest in which nearly every round is complete.
+    /// The number of days from an hour to the end of the window, if it is whole.
+    fn days_ago(&self, hour: Hour) -> Option<usize> {
+        let hours = self.window.to.number().checked_sub(hour.number())?;
+        hours
+            .is_multiple_of(DAY)
+            .then(|| usize::try_from(hours / DAY).ok())?
+    }
+
+    /// The length of a round of this model: the shortest length for which nearly every round is complete.
     pub(super) fn round_length(&self) -> RoundLength {
         *self.round_length.get_or_init(|| {
             self.presence
@@ -245,10 +245,14 @@ impl ScoreSeries {
 
     /// The counts of the hours of a range that are within the window.
     fn between(&self, range: HourRange) -> &[RunCounts] {
-        let index = |hour: Hour| self.window.hours_before(hour) * self.width();
         self.hours
-            .get(index(range.from)..index(range.to))
+            .get(self.counts_before(range.from)..self.counts_before(range.to))
             .unwrap_or_default()
+    }
+
+    /// Number of counts of hours before `hour`.
+    fn counts_before(&self, hour: Hour) -> usize {
+        self.window.hours_before(hour) * self.width()
     }
 
     /// Number of counts per hour.
@@ -301,7 +305,7 @@ impl ScoreSeries {
         Some(self.round_length().round_of(newest.hour))
     }
 
-    /// The latencies of the trials of a range.
+    /// The latencies of the trials in a range.
     pub(super) fn latencies_of(&self, range: HourRange) -> &[f64] {
         let from = self.trials_before(range.from);
         let to = self.trials_before(range.to);

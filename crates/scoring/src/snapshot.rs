@@ -40,7 +40,7 @@ pub enum RunSource {
     Archive(Archive),
 }
 
-/// An import that is further ahead of our clock than this was dated by a wrong clock.
+/// An import whose date is more than this ahead of our clock must come from a machine with a wrong clock.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
 /// All models at a full hour.
@@ -118,7 +118,7 @@ fn window(now: Wall, newest: NewestRuns) -> HourRange {
     end(now, newest).0.last(method::WINDOW_HOURS)
 }
 
-/// The hour before which runs count at `now`, and the date of the results.
+/// The first hour whose runs do not count yet at `now`, and the date of the results.
 ///
 /// Imported runs count immediately, even if they are from the current hour. Both results depend only on the archive and
 /// the hour, so that all servers with one archive agree, and a restart changes nothing.
@@ -133,7 +133,7 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     } else {
         Wall::from_seconds(now.seconds())
     };
-    // Including an hour without runs would only remove the oldest hour.
+    // Including an hour without runs would only push the oldest hour out of the window.
     (
         if newest.run.is_some_and(|run| since(&run)) {
             hour.plus(1)

@@ -53,7 +53,7 @@ impl SnapshotUpdater {
         )
     }
 
-    /// Waits for a new snapshot, or for the end of a requested check. The caller must answer the request.
+    /// Waits for a new snapshot, or for the end of a requested check. The caller must answer the returned request.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
             let due = self.scoring.next_refresh();

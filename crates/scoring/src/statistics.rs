@@ -88,13 +88,13 @@ impl Estimate {
     /// A weighted sum of independent estimates, with Welch-Satterthwaite degrees of freedom.
     pub(super) fn weighted(parts: &[(f64, Self)]) -> Self {
         let mean = parts.iter().map(|(weight, part)| weight * part.mean).sum();
-        let spread = |(weight, part): &(f64, Self)| {
+        let spreads = parts.iter().map(|(weight, part)| {
             part.spread.map(|known| Spread {
                 variance: weight * weight * known.variance,
                 ..known
             })
-        };
-        let spreads: Option<Vec<Spread>> = parts.iter().map(spread).collect();
+        });
+        let spreads: Option<Vec<Spread>> = spreads.collect();
         let spread = spreads
             .filter(|spreads| !spreads.is_empty())
             .map(|spreads| {
@@ -130,7 +130,7 @@ impl Estimate {
         (2.0 * distance.chance_above_zero()).min(1.0)
     }
 
-    /// One-sided p-value for a mean of at most zero; 1 if it cannot be tested.
+    /// One-sided p-value for the hypothesis that the mean is at most zero; 1 if it cannot be tested.
     pub(super) fn chance_above_zero(&self) -> f64 {
         match self.spread {
             Some(spread) if spread.variance > 0.0 => {
@@ -194,8 +194,8 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
-/// The least-squares line through points whose y values have at least this variance; `None` if there are fewer than
-/// three points or all have the same x.
+/// The least-squares line through points. The variance about the line is assumed to be at least `least_variance`. `None` if there
+/// are fewer than three points or all have the same x.
 pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();

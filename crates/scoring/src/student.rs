@@ -19,7 +19,7 @@ pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
 pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
     let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
     let mut t = first_guess(tail, df, scale);
-    // It takes two or three steps in practice. The range is only a safety limit.
+    // The loop takes two or three steps in practice. Its range is only a safety limit.
     for _ in 0..64 {
         let density = scale * (-df.midpoint(1.0) * (t * t / df).ln_1p()).exp();
         let newton = (upper_tail(t, df) - tail) / density;
@@ -118,8 +118,6 @@ fn beyond(t: f64, df: f64) -> f64 {
 }
 
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    // Lentz's method divides by values that may be zero. These values are replaced.
-    let nonzero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut above = 1.0;
     let mut below = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = below;
@@ -141,6 +139,11 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
         }
     }
     fraction
+}
+
+/// Lentz's method divides by values that may be zero. These values are replaced.
+fn nonzero(value: f64) -> f64 {
+    if value.abs() < 1e-300 { 1e-300 } else { value }
 }
 
 /// Γ(`x` + 1/2) / Γ(`x`) for any positive `x`, with a relative error of about 1e-15.

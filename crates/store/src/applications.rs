@@ -26,7 +26,7 @@ pub struct StoredApplication {
     /// The limits set for the application and for its account. They override the limits of the tier.
     #[serde(rename = "own_limits")]
     pub own: OwnLimits,
-    /// When the application's current own limits end and its previous own limits return, if ever.
+    /// When the application's current limits end and its previous limits are restored, if ever.
     pub limits_until: Option<Wall>,
     /// Contact details and remarks.
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub struct StoredApplication {
     pub created_at: Wall,
     /// The keys, oldest first, including revoked and expired ones.
     pub keys: Vec<StoredKey>,
-    /// Units of the requested day that were granted so far, to all nodes.
+    /// Units granted to all nodes so far, for the requested day.
     #[serde(rename = "granted_today")]
     pub granted: u64,
 }
@@ -123,14 +123,14 @@ pub enum ChangeKind {
         /// The conditions for the new key, if an owner adds it.
         allowance: Option<KeyAllowance>,
     },
-    /// Adds a key; keys in force until now expire at `retire_others_at`. If that time is not after the change, they are
+    /// Adds a key. The previously active keys expire at `retire_others_at`. If that time is not after the change, those keys are
     /// revoked, so that setting the clock back cannot reactivate them.
     Rotate {
         /// The new key.
         key: StoredKey,
-        /// When the older keys expire, unless they expire sooner.
+        /// The latest time at which the older keys expire.
         retire_others_at: Wall,
-        /// The conditions for the new key, if an owner rotates.
+        /// The conditions for the new key, if an owner rotates the keys.
         allowance: Option<KeyAllowance>,
     },
     /// Revokes one key.
@@ -149,7 +149,7 @@ pub enum ChangeKind {
     SetLimits {
         /// The changes.
         changes: LimitChanges,
-        /// When the limits from before the first such change return, if ever.
+        /// When the limits from before the first temporary change are restored; `None` if this change is permanent.
         until: Option<Wall>,
     },
     /// Sets the limits of the application's account.
@@ -193,7 +193,7 @@ pub struct LeakReport {
     pub shown: String,
     /// The places where the key was found.
     pub places: Vec<String>,
-    /// Places recorded after this time are already known.
+    /// Places that were recorded after this time count as already known.
     pub since: Wall,
     /// When the key expires, unless it expires sooner; `None` revokes it.
     pub expires_at: Option<Wall>,
@@ -209,7 +209,7 @@ pub enum Ownership {
         /// The owner, who must not be suspended.
         owner: OwnerId,
         /// Maximum number of applications that the owner may have, including this one. Applications of the same mailbox
-        /// that used units and were closed today count too.
+        /// that were used and closed today also count.
         at_most: u32,
     },
     /// The owner of a mailbox.
@@ -231,7 +231,7 @@ pub struct Attachment {
     pub valid_for: Duration,
     /// The email with the link, sent if the owner has not accepted an invitation yet.
     pub invitation: NewMail,
-    /// The email that is sent if no invitation is sent.
+    /// The email that is sent instead of an invitation, if the owner needs none.
     pub attached: NewMail,
     /// Whether the application is taken from another owner.
     pub moves: bool,
@@ -328,7 +328,7 @@ impl ChangeKind {
     }
 }
 
-/// A use of a key. The order is the order of the stored records, so that neighbours are written together.
+/// A use of a key. Ordered like the stored records, so that neighbouring records are written together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyUse {
     /// The application that has the key.

@@ -12,7 +12,11 @@ pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: &str) 
 }
 
 pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
-    let expire = if retired == 1 { "expires" } else { "expire" };
+    let expire = if retired == 1 {
+        "key expires"
+    } else {
+        "keys expire"
+    };
     format!(
         "new key {}; {retired} older {expire} at {}",
         shown(key),
@@ -53,10 +57,10 @@ pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
 /// Records only whether each text is given: names and descriptions can be personal data, which must not remain after an
 /// account is deleted.
 pub(super) fn described(description: &Description) -> String {
-    let given = |text: &Option<String>| if text.is_some() { "given" } else { "none" };
-    let columns = description
-        .columns()
-        .map(|(name, text)| format!("{name} {}", given(text)));
+    let columns = description.columns().map(|(name, text)| {
+        let given = if text.is_some() { "given" } else { "none" };
+        format!("{name} {given}")
+    });
     columns.collect::<Vec<_>>().join(", ")
 }
 

@@ -1,4 +1,4 @@
-//! The state of a database that several gateways share, for metrics.
+//! The status of a shared database, for metrics.
 
 use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::metric_label;

@@ -1,5 +1,5 @@
 //! Files that are replaced as a whole: they are written under another name, synced, then renamed. A crash leaves either
-//! the old file or the new one. Also the names of the files of a SQLite database.
+//! the old file or the new one. This module also defines the file names of a SQLite database.
 
 use std::{
     ffi::OsString,

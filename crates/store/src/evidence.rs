@@ -1,13 +1,13 @@
 //! Evidence of how applications use the service: hours of each gateway, merged into days.
 //!
-//! A gateway records an hour when the hour has ended or the gateway stops, under its process number. Until an hour is
+//! A gateway records an hour under its process number, when the hour has ended or the gateway stops. Until an hour is
 //! merged, it may be recorded again, for example if the outcome was unknown. After the merge, it would be counted
-//! twice. So hours are merged some time after they have ended. An hour that another gateway delivers after that is
-//! added to its day.
+//! twice. So hours are merged some time after they have ended. An hour that another gateway records later is added to the merged
+//! day.
 //!
-//! Records contain no addresses. Their hashes use a key that changes every day and is deleted after two days. After
-//! that they cannot be compared with known addresses. Days are kept for [`EVIDENCE_DAYS_KEPT`] days before the current
-//! one, and unmerged hours for three days.
+//! Records contain no addresses, only hashes of them. The key of the hashes changes every day and is deleted after two days.
+//! After that, the hashes cannot be compared with known addresses. The [`EVIDENCE_DAYS_KEPT`] days before the current day are
+//! kept, and unmerged hours are kept for three days.
 //!
 //! [`EVIDENCE_DAYS_KEPT`]: scoregate_base::evidence::EVIDENCE_DAYS_KEPT
 

@@ -29,7 +29,7 @@ pub struct OwedUnits {
     pub day: Day,
     /// The total that counts as granted to the process.
     pub granted: u32,
-    /// The part of `granted` that the ledger had not granted.
+    /// The part of `granted` without a grant from the ledger: units on grace.
     pub owed: u32,
     /// The application's quota when the units were delivered; 0 if unknown.
     pub quota: u32,
@@ -60,7 +60,7 @@ pub struct LedgerExchange {
     pub reports: Vec<LedgerReport>,
 }
 
-/// The tier and the own limits from which the limits in a report were derived.
+/// The application's tier and its own limits, from which the limits in a report were derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssumedTerms {
     /// The application's tier.
@@ -81,7 +81,7 @@ pub struct LedgerReport {
     pub totals: NodeReport,
     /// The windows in force that contain the day, other than the day itself. Their quotas limit the grant.
     pub windows: Vec<CalendarQuota>,
-    /// The node's tokens of the minute, if nodes share minute limits and the tokens are to change.
+    /// The node's minute tokens, if nodes share minute limits and the tokens are to change.
     pub minute: Option<MinuteReport>,
     /// If set, an engine with several gateways grants nothing unless these terms are in force.
     pub terms: Option<AssumedTerms>,
@@ -109,7 +109,7 @@ impl LedgerReport {
             known,
             ..NodeReport::default()
         };
-        // A report about tokens may not contain units that are charged later.
+        // A report about tokens may omit units that are charged later.
         let is_last = last.minute.is_none();
         (is_last && node.held() > kept).then(|| Self::of_units(last.application, last.day, totals))
     }
@@ -136,7 +136,7 @@ pub struct LedgerExchangeReply {
     pub outcomes: Vec<ReportOutcome>,
     /// The windows that the reports named, in the order of the reports. Empty if there are none.
     pub windows: Vec<Vec<WindowUnits>>,
-    /// The tokens of minutes, in the order of the reports. Empty if the engine shares no minute limits.
+    /// The grants of minute tokens, in the order of the reports. Empty if the engine shares no minute limits.
     pub minutes: Vec<Option<MinuteGrant>>,
 }
 
@@ -147,12 +147,12 @@ pub enum ReportOutcome {
     Applied {
         /// The totals of the node.
         node: NodeTotals,
-        /// Units of the day that all nodes were granted and have not returned.
+        /// Units of the day that were granted to all nodes together and not returned.
         granted: u64,
         /// The terms in force differ from those that the report assumed, so nothing was granted.
         has_outdated_terms: bool,
     },
-    /// The day is neither today nor tomorrow, and the report does not just return units of yesterday. Nothing was
+    /// The day is neither today nor tomorrow, and the report does more than return yesterday's units. Nothing was
     /// changed.
     Closed,
     /// The application does not exist.
@@ -184,8 +184,8 @@ pub trait Ledger: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Opens the connections that requests of callers need, unless they are open. Returns the reason if a store that
-    /// answers refuses this gateway; an error if it does not answer.
+    /// Opens the connections that callers' requests need, unless they are open. Returns the reason if a reachable store refuses
+    /// this gateway, and an error if the store does not answer.
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
         Box::pin(std::future::ready(Ok(None)))
     }

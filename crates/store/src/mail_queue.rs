@@ -57,10 +57,9 @@ pub struct NewMail {
     pub expires_at: Wall,
 }
 
-/// The recipient of messages to the operator's webhook, whose address is in the settings. Webhooks of owners have
-/// longer ids.
+/// The recipient of messages to the operator's webhook, whose address is in the settings. Owners' webhooks have longer ids.
 pub const OPERATOR: &str = "operator";
-/// Time for which delivery of a message to the operator is retried.
+/// How long delivery of a message to the operator is retried.
 const REPEATED_TO_OPERATOR: Duration = Duration::from_hours(72);
 
 impl NewMail {
@@ -108,14 +107,14 @@ impl NewNotice {
 pub struct ClaimedMail {
     /// The mail.
     pub mail: NewMail,
-    /// Number of attempts to send the email so far, including this one; also the number of the claim.
+    /// Number of attempts to send the email so far, including this one; also the claim number.
     pub attempt: u32,
 }
 
 /// A claim of due emails.
 #[derive(Clone, Debug)]
 pub struct MailClaim {
-    /// The kind of emails to claim.
+    /// The kind of email to claim.
     pub lane: MailLane,
     /// The current time.
     pub now: Wall,
@@ -134,9 +133,9 @@ pub struct MailClaim {
 pub enum MailLane {
     /// Mail.
     Mail,
-    /// Messages to the webhook of the operator.
+    /// Messages to the operator's webhook.
     Operator,
-    /// Messages to webhooks of owners.
+    /// Messages to owners' webhooks.
     Owners,
 }
 
@@ -179,7 +178,7 @@ pub enum MailOutcome {
     },
 }
 
-/// The state of the queue, without messages to webhooks, because their receivers belong to owners.
+/// The state of the queue. Webhook messages are not included, because owners run the receivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailBacklog {
     /// Emails in the queue.

@@ -13,7 +13,7 @@ use scoregate_base::{
 
 use super::{MailKind, NewMail};
 
-/// Days for which the ids of queued notices are stored.
+/// Number of days for which the ids of queued notices are stored.
 pub(crate) const NOTICE_DAYS: u32 = 40;
 
 /// A kind of notice.
@@ -82,7 +82,7 @@ pub fn notice_words(kinds: &[MailKind]) -> String {
         .join(",")
 }
 
-/// The kinds with these words. Unknown words come from a newer release.
+/// The kinds with these words. Unknown words, which come from a newer release, are ignored.
 pub(crate) fn parse_notices(words: &str) -> Vec<MailKind> {
     notice_kinds(|row| words.split(',').any(|word| word == row.kind.word()))
 }
@@ -107,14 +107,14 @@ pub struct OwnerNotice {
     pub tiers: Vec<NoticeTier>,
 }
 
-/// A query of the due notices of a kind that owners want.
+/// A query for the due notices of a kind that owners want.
 #[derive(Clone, Debug)]
 pub struct NoticeQuery {
     /// The kind, which is about a quota or the expiry of a key.
     pub kind: MailKind,
     /// The current time.
     pub now: Wall,
-    /// Keys that expire before this time are due.
+    /// Keys that expire before this time are due for a notice.
     pub until: Wall,
     /// The live gateways. Units leased to them are not lost.
     pub live: Vec<u64>,

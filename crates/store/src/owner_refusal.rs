@@ -11,7 +11,7 @@ pub enum OwnerRefusal {
     /// The account is suspended.
     #[error("account {0} is suspended; `scoregate accounts resume {0}` lifts the suspension")]
     Suspended(OwnerId),
-    /// The owner may have no more applications.
+    /// The owner may not create any more applications.
     #[error("account {0} has reached its limit of applications")]
     TooManyApplications(OwnerId),
     /// The owner closed applications today that had used units of the day. They count until the day ends.
@@ -28,11 +28,11 @@ pub enum OwnerRefusal {
     /// The keys of the application are not the ones that the owner has seen.
     #[error("the keys of application {0} have changed; check them and try again")]
     KeysChanged(ApplicationId),
-    /// The application may have no more active keys.
+    /// The application may not have any more active keys.
     #[error("application {0} has reached its limit of active keys")]
     TooManyActiveKeys(ApplicationId),
-    /// The application may get no more keys in this period.
-    #[error("application {0} has reached its limit of new keys in 24 hours")]
+    /// The application may not get any more keys in this period.
+    #[error("application {0} has reached its limit on new keys per 24 hours")]
     TooManyNewKeys(ApplicationId),
     /// The account has applications and cannot be deleted.
     #[error("account {0} has applications; run the command again")]

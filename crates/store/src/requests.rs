@@ -17,9 +17,9 @@ use scoregate_base::{
     words,
 };
 
-/// Number of days that are open for reports, the current one included.
+/// Number of days that are open for reports, including the current day.
 pub const REQUEST_DAYS_OPEN: u32 = 3;
-/// Number of days for which requests are kept, the current one included.
+/// Number of days for which requests are kept, including the current day.
 pub const REQUEST_DAYS_KEPT: u32 = 92;
 
 words! {
@@ -32,9 +32,9 @@ words! {
         NotModified = "not_modified",
         /// The request must be changed: 4xx except the two 429 outcomes below, including 429 `too_many_refusals`.
         ClientError = "client_error",
-        /// 429: the limit of the minute is used up.
+        /// 429: the minute limit is used up.
         RateLimited = "rate_limited",
-        /// 429: the quota of the day is used up.
+        /// 429: a daily or monthly quota is used up.
         QuotaExceeded = "quota_exceeded",
         /// 5xx: the gateway or the backend failed.
         ServerError = "server_error",
@@ -81,7 +81,7 @@ pub struct RequestQuery {
     pub last: Day,
 }
 
-/// The reply to a query of requests.
+/// The reply to a query for requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestList {
     /// The totals by day, endpoint and outcome, oldest day first.
@@ -146,9 +146,8 @@ impl UsageTotal {
 
 /// The first day of a month such as `2026-11`, if all days of the month up to today are kept.
 pub fn first_of_month(month: &str, today: Day) -> Option<Day> {
-    Day::parse(&format!("{month}-01")).filter(|first: &Day| {
-        *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number()
-    })
+    Day::parse(&format!("{month}-01"))
+        .filter(|first| *first <= today && first.number() + REQUEST_DAYS_KEPT > today.number())
 }
 
 /// Requests by outcome.

@@ -1,4 +1,4 @@
-//! A key, an application and its creation, for tests and benchmarks. Each test sets the fields that it needs.
+//! A sample key, a sample application and its creation, for tests and benchmarks. Each test sets the fields that it needs.
 
 use super::{ChangeKind, Description, StoredApplication, StoredKey};
 use scoregate_base::{
@@ -20,7 +20,7 @@ pub fn key(text: &str) -> StoredKey {
     }
 }
 
-/// An application in a tier, with keys of these texts. It has no individual limits and no granted units.
+/// An application in a tier, with these keys. It has no individual limits and no granted units.
 pub fn application(tier: &str, keys: &[&str]) -> StoredApplication {
     StoredApplication {
         id: "app_00000000001".parse().expect("an id"),

@@ -47,7 +47,7 @@ pub struct PublishedDocument {
     pub label: String,
 }
 
-/// A refresh of the backend on which the gateways agreed.
+/// A backend refresh on which the gateways agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgreedRefresh {
     /// When the refresh was detected, according to the engine's clock.
@@ -93,9 +93,9 @@ pub struct Publication {
 /// number.
 ///
 /// A document is confirmed based on the state before the claim. So `after` must be the number of a state without a held
-/// claim: no other content was published since then.
+/// claim: no other content has been published since then.
 pub trait SharedDocuments: Send + Sync + 'static {
-    /// The state of a document. The number is zero if the document was never claimed.
+    /// The state of a document. The claim number is zero if the document was never claimed.
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState>;
 
     /// Claims a document for at most `duration`, unless a claim is held or is newer than `after`. Returns the claim's
@@ -120,8 +120,8 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// Removes published documents. Claims in flight can no longer publish.
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()>;
 
-    /// Agrees on a refresh that this gateway detected. If a stored refresh was detected at `same_since` or later, it is
-    /// the same refresh and remains. Otherwise this one is stored. Returns the stored refresh. `revealed_by` is the
+    /// Agrees on a refresh that this gateway detected. If a stored refresh was detected at `same_since` or later, it is the same
+    /// refresh and is kept. Otherwise this one is stored. Returns the stored refresh. `revealed_by` is the
     /// document that revealed it: its name and the number of its content. The document counts as confirmed at the
     /// refresh and is due at the next one.
     fn agree(

@@ -63,14 +63,14 @@ words! {
 /// A message about an incident. Messages are never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusMessage {
-    /// Number of the message. Numbers increase.
+    /// Number of the message. Later messages have higher numbers.
     #[serde(rename = "message")]
     pub id: u64,
     /// The incident: the number of its first message.
     pub incident: u64,
     /// When it was posted.
     pub at: Wall,
-    /// The state of the incident from then on.
+    /// The state of the incident from this message on.
     pub state: IncidentState,
     /// The title of the incident.
     pub title: String,

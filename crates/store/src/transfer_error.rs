@@ -44,7 +44,7 @@ pub enum TransferError {
     ClockBehind(Wall),
 }
 
-/// Describes the changes that are lost: those after the last change in the backup.
+/// Describes which changes are lost: all changes after the last one in the backup.
 pub fn since(last_change: Option<Wall>) -> String {
     last_change.map_or_else(
         || "that were ever made".into(),

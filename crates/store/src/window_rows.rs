@@ -1,7 +1,7 @@
 //! Rows of calendar windows longer than a day, as an engine read them for the reports of one transaction. Reports are
 //! applied one after another, since reports about several days may change the same row.
 //!
-//! Every report changes all rows that contain its day, so a row is correct even if no limit used it so far. Only
+//! Every report changes all rows that contain its day, so a row is correct even if no limit has used it so far. Only
 //! windows that a report names limit the grant. The rule is in `limits::day_ledger`.
 
 use std::collections::BTreeMap;
@@ -92,8 +92,7 @@ impl LedgerExchangeReply {
 }
 
 impl WindowKey {
-    /// The row of a window of an application with this owner. `None` for a window of owners if the application has no
-    /// owner.
+    /// The key of a window's row, for an application with this owner. `None` for an owner's window if the application has no owner.
     pub(crate) fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
         let scope = match window.rule.row().scope {
             Scope::Application => report.application.to_string(),
@@ -123,7 +122,7 @@ impl WindowRows {
         self.rows.contains_key(key)
     }
 
-    /// Applies a node's report about an application with this owner; `granted` units of the report's day are granted so
+    /// Applies a node's report about an application with this owner; `granted` units of the report's day have been granted so
     /// far. A report with outdated terms is granted nothing.
     pub(crate) fn apply(
         &mut self,
@@ -134,11 +133,11 @@ impl WindowRows {
         node: NodeTotals,
     ) -> AppliedReport {
         // The application may have been assigned to its owner after the rows were read.
-        let is_read = |limit: &CalendarQuota| {
-            let key = WindowKey::new(report, owner, &limit.window);
-            key.is_none_or(|key| self.contains(&key))
-        };
-        let is_outdated = is_outdated || !report.windows.iter().all(is_read);
+        let is_outdated = is_outdated
+            || !report.windows.iter().all(|limit| {
+                let key = WindowKey::new(report, owner, &limit.window);
+                key.is_none_or(|key| self.contains(&key))
+            });
         let quota = if is_outdated { 0 } else { report.totals.quota };
         let mut totals = vec![WindowTotals {
             granted,
@@ -170,7 +169,7 @@ impl WindowRows {
         }
     }
 
-    /// The rows in which the units of the report's day count.
+    /// The window rows that count the units of the report's day.
     fn containing(
         &mut self,
         report: &LedgerReport,

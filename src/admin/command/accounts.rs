@@ -1,4 +1,4 @@
-//! Commands on accounts of owners: `scoregate accounts`.
+//! Commands for owner accounts: `scoregate accounts`.
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use scoregate_store::OwnerQuery;
 
 use super::{account_export::exported, limit_options::LimitOptions, limits::default_limit};
 
-/// A command on accounts of owners.
+/// A command for owner accounts.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AccountsCommand {
@@ -183,7 +183,9 @@ impl AccountsCommand {
             Self::Suspend { id } => owners.suspend(actor, id).await?,
             Self::Resume { id } => owners.resume(actor, id).await?,
             Self::SetTier { tier, default, .. } if tier.is_some() == default => {
-                return Err(CommandProblem::bad("set tier, or default to true"));
+                return Err(CommandProblem::bad(
+                    "either set tier, or set default to true",
+                ));
             }
             Self::SetTier { id, tier, .. } => owners.set_tier(actor, id, tier).await?,
             Self::SetLimits { id, limits } => {
@@ -217,7 +219,7 @@ impl TryFrom<OwnerLetter> for ContactRequest {
             ([true, true], None, true) => ContactSelection::All,
             _ => {
                 return Err(CommandProblem::bad(
-                    "set exactly one of application, tier, account and all; a list has at least one id",
+                    "set exactly one of application, tier, account and all; a list must contain at least one id",
                 ));
             }
         };
@@ -234,6 +236,6 @@ fn searchable(text: &str) -> Result<String, String> {
     if is_address_fragment(text) {
         Ok(text.to_owned())
     } else {
-        Err("write a part of an email address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~".into())
+        Err("write part of an email address, using only letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~".into())
     }
 }

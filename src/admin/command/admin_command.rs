@@ -17,17 +17,17 @@ use scoregate_base::secret::Secret;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminCommand {
-    /// A command on applications and their keys.
+    /// A command for applications and their keys.
     Keys(KeysCommand),
-    /// A command on accounts of owners.
+    /// A command for owner accounts.
     Accounts(AccountsCommand),
-    /// A command on the gateways that use the store.
+    /// A command for the gateways that use the store.
     Nodes(NodesCommand),
-    /// A command on applications whose use looks like misuse.
+    /// A command for applications that may be misusing the service.
     Suspects(SuspectsCommand),
-    /// A command on the usage of a month.
+    /// A command for a month's usage.
     Usage(UsageExportCommand),
-    /// A command on the messages of the status page.
+    /// A command for status page messages.
     Status(StatusCommand),
 }
 

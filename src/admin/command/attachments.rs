@@ -15,7 +15,7 @@ use scoregate_store::StoredApplication;
 /// Maximum number of applications that are read in one step.
 const PAGE: usize = 1_000;
 
-/// The new owner of an application, or of all applications whose contact is an email address.
+/// One application and its new owner, or all applications whose contact is an email address.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(group = ArgGroup::new("applications").required(true))]
 #[serde(deny_unknown_fields)]
@@ -106,7 +106,7 @@ async fn attach_contacts(
     }
 }
 
-/// Attaches an application to its contact. Returns a problem that concerns only this application, so that the others
+/// Attaches an application to its contact. Returns a problem that affects only this application, so that the others
 /// can still be attached.
 async fn attach_contact(
     keys: &Registrar,

@@ -18,19 +18,13 @@ use crate::{
         NewApplication, Registrar, RegistrarError, given,
     },
 };
-use scoregate_base::{
-    clock::{Day, Wall},
-    keys::ApplicationId,
-    limits::OwnLimits,
-    secret::Secret,
-};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::{keys::ApplicationId, limits::OwnLimits, secret::Secret};
 use scoregate_store::{AuditQuery, Description, REQUEST_DAYS_KEPT, StoredApplication};
 
-use super::{
-    attachments::{OwnerAttachment, owner_address},
-    limit_options::LimitOptions,
-    limits::{MAX_BATCH, default_limit},
-};
+use super::attachments::{OwnerAttachment, owner_address};
+use super::limit_options::LimitOptions;
+use super::limits::{MAX_BATCH, default_limit};
 
 const DEFAULT_OVERLAP_HOURS: u32 = 24;
 const DEFAULT_REQUEST_DAYS: u32 = 30;
@@ -224,7 +218,7 @@ pub struct KeyRotation {
     #[arg(long, default_value_t = DEFAULT_OVERLAP_HOURS, value_name = "HOURS")]
     #[serde(default = "default_overlap_hours")]
     overlap_hours: u32,
-    /// Name of the new key, to distinguish keys.
+    /// Name of the new key, to distinguish it from other keys.
     #[arg(long, value_name = "NAME")]
     key_name: Option<String>,
     /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
@@ -250,7 +244,7 @@ pub struct LimitChange {
     until: Option<Wall>,
 }
 
-/// A new expiry of the keys of an application.
+/// A new expiry for an application's keys.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpiryChange {

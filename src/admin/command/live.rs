@@ -15,7 +15,7 @@ const DEFAULT_MOST: usize = 20;
 pub enum LiveCommand {
     /// A command on cached documents.
     Cache(CacheCommand),
-    /// A command on a request that is not sent.
+    /// Explains a request without sending it.
     Requests(RequestsCommand),
     /// A command on the usage that this gateway counts.
     Usage(UsageCommand),
@@ -58,7 +58,7 @@ pub struct PurgeBody {
     pub hard: bool,
 }
 
-/// A command on a request that is not sent.
+/// Explains a request without sending it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestsCommand {

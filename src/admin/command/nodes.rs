@@ -1,10 +1,10 @@
-//! Commands on the gateways that use the store.
+//! Commands for the gateways that use the store.
 
 use serde::{Deserialize, Serialize};
 
 use crate::admin::{command_problem::CommandResult, fleet::FleetReports};
 
-/// A command on the gateways that use the store.
+/// A command for the gateways that use the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum NodesCommand {

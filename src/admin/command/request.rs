@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(
                 method == Method::POST,
                 !target.contains('?'),
-                "a query belongs to GET: {target}"
+                "only GET requests have a query: {target}"
             );
         }
     }

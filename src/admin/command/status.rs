@@ -15,7 +15,7 @@ use scoregate_store::{IncidentState, MessageSubject};
 
 use super::limits::default_limit;
 
-/// A command on the messages of the status page.
+/// A command for status page messages.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum StatusCommand {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::admin::{command_problem::CommandResult, fleet::FleetReports};
 use scoregate_base::keys::ApplicationId;
 
-/// A command on applications whose use looks like misuse.
+/// A command about applications whose use looks like misuse.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SuspectsCommand {

@@ -14,7 +14,7 @@ use crate::{
 use scoregate_base::clock::Day;
 use scoregate_store::{UsageTotal, first_of_month};
 
-/// A command on the usage of a month.
+/// A command for a month's usage.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum UsageExportCommand {

@@ -67,7 +67,7 @@ impl Columns {
     }
 }
 
-/// Converts a cell to JSON: limits are JSON, and all other fields are texts.
+/// Converts a cell to JSON: limits are JSON, and all other fields are strings.
 fn value(name: &str, cell: String) -> Value {
     match serde_json::from_str(&cell) {
         Ok(limits) if name == "own_limits" => limits,
@@ -122,7 +122,7 @@ fn unescaped(cell: &str) -> &str {
 }
 
 fn cells(line: &str) -> Result<Vec<String>, BadField> {
-    // The parser would close the quote at the end of the line.
+    // Otherwise the parser would treat an open quote as closed at the end of the line.
     if !line.matches('"').count().is_multiple_of(2) {
         let reason = "has a quote that is not closed on the same line";
         return Err(BadField::new("line", reason));

@@ -38,7 +38,7 @@ pub(super) struct KeysImportArgs {
     format: Option<Format>,
 }
 
-/// Maximum length of a line. A key with the longest texts needs a tenth of this.
+/// Maximum length of a line. A key whose fields all have the maximum length needs a tenth of this.
 const MAX_LINE_LENGTH: usize = 65_536;
 const READ_BUFFER: usize = 1 << 16;
 
@@ -266,7 +266,7 @@ impl KeyLines {
         Ok(Some(KeyLine { number, key }))
     }
 
-    /// Returns the key, or an error if it occurred earlier in the file.
+    /// Returns the key, or an error if the same key occurred earlier in the file.
     fn first(&mut self, key: KeyRecord) -> Result<KeyRecord, BadField> {
         if self
             .seen

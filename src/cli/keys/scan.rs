@@ -40,7 +40,7 @@ struct SeenKey {
     shown: String,
 }
 
-/// Adds each key in a text to `found`. Keeps one line in memory at a time, since a key contains no line break.
+/// Adds each key in `text` to `found`. Keeps one line in memory at a time, since a key contains no line break.
 fn scan(form: &KeyForm, text: impl Read, found: &mut Vec<SeenKey>) -> io::Result<()> {
     let mut text = BufReader::new(text);
     let mut line = Vec::new();

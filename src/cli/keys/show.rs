@@ -69,7 +69,6 @@ fn list(page: &Value) -> anyhow::Result<()> {
         printer::message(&format!("skipped: {}", cell(reason)));
     }
     let applications = items(page, "applications");
-    let is_counted = |application: &Value| !field(application, "used_today").is_null();
     let header = [
         "application",
         "tier",
@@ -80,7 +79,7 @@ fn list(page: &Value) -> anyhow::Result<()> {
     ];
     printer::table(
         &header,
-        applications.iter().map(|application: &Value| {
+        applications.iter().map(|application| {
             let text = |name| cell(field(application, name));
             let units = if is_counted(application) {
                 "used_today"
@@ -110,6 +109,10 @@ fn list(page: &Value) -> anyhow::Result<()> {
         printer::message(&format!("more applications follow: --after {next}"));
     }
     Ok(())
+}
+
+fn is_counted(application: &Value) -> bool {
+    !field(application, "used_today").is_null()
 }
 
 fn details(application: &Value) -> anyhow::Result<()> {

@@ -58,32 +58,9 @@ pub(super) fn show(used: &ApplicationUse) -> anyhow::Result<()> {
 }
 
 fn print_counts(counted: &CountedRequests) -> anyhow::Result<()> {
-    let row = |period: &str, counts: &RequestCounts| {
-        let RequestCounts {
-            requests,
-            delivered,
-            waited,
-            unchanged,
-            limited,
-            client_errors,
-            failed,
-        } = *counts;
-        let numbers = [
-            requests,
-            delivered,
-            waited,
-            unchanged,
-            limited,
-            client_errors,
-            failed,
-        ];
-        std::iter::once(period.to_owned())
-            .chain(numbers.map(|number| number.to_string()))
-            .collect()
-    };
     let rows = [
-        row("last full minute", &counted.last_minute),
-        row("today", &counted.today),
+        counts_row("last full minute", &counted.last_minute),
+        counts_row("today", &counted.today),
     ];
     let names = [
         "period",
@@ -98,9 +75,33 @@ fn print_counts(counted: &CountedRequests) -> anyhow::Result<()> {
     printer::data("\n")?;
     if counted.missed > 0 {
         printer::message(&format!(
-            "the counts of today may be too low by up to {} requests",
+            "today's counts may be too low by up to {} requests",
             counted.missed
         ));
     }
     printer::table(&names, rows)
+}
+
+fn counts_row(period: &str, counts: &RequestCounts) -> Vec<String> {
+    let RequestCounts {
+        requests,
+        delivered,
+        waited,
+        unchanged,
+        limited,
+        client_errors,
+        failed,
+    } = *counts;
+    let numbers = [
+        requests,
+        delivered,
+        waited,
+        unchanged,
+        limited,
+        client_errors,
+        failed,
+    ];
+    std::iter::once(period.to_owned())
+        .chain(numbers.map(|number| number.to_string()))
+        .collect()
 }

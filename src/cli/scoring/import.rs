@@ -51,7 +51,7 @@ pub(super) struct ScoringImportArgs {
 /// An import into an archive.
 struct Importer<'a> {
     archive: &'a Archive,
-    /// The suite table that validates lines.
+    /// The suite table against which lines are validated.
     suites: Arc<SuiteTable>,
     clock: Clock,
     /// Lines that have not been stored yet, with their places.

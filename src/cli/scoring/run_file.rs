@@ -17,7 +17,7 @@ const READ_BUFFER: usize = 1 << 16;
 /// Number of bytes from which the kind of a file is determined: a byte order mark and the beginning of an object.
 const FIRST_BYTES: usize = 8;
 
-/// A line of an import with its place for messages.
+/// A line of an import, with its position for error messages.
 pub(super) struct ImportLine {
     pub(super) place: String,
     pub(super) line: Result<ExportLine, BadRun>,

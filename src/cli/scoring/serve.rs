@@ -38,7 +38,7 @@ pub(super) struct ServeArgs {
     /// Maximum number of connections; further connections wait until one is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// Attribution notice in responses; gateways replace it with theirs.
+    /// Attribution notice in responses; gateways replace it with their own.
     #[arg(long, value_name = "TEXT", default_value = LICENSE)]
     license: String,
     /// Log level: `error`, `warn`, `info`, `debug` or `trace`.

@@ -64,7 +64,7 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
         return Ok(());
     }
     printer::message(&format!(
-        "the suites are set; the method is now {}",
+        "the suites are set; the method version is now {}",
         table.method_version()
     ));
     let runtime = runtime_of_this_thread().context("the running server cannot be notified")?;

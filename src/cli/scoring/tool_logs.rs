@@ -267,7 +267,7 @@ impl ToolLogCounts {
         }
         if self.limited > 0 {
             parts.push(format!(
-                "samples stopped by a limit: {} (counted by their scores)",
+                "samples stopped by a limit: {} (counted with their scores)",
                 self.limited
             ));
         }

@@ -68,7 +68,7 @@ pub(super) enum StoreCommand {
         backed-up store, or if one cannot be read completely, the restore needs --accept-lost-revocations, and the current\n\
         UTC day is closed: callers are refused until midnight, so that no unit is granted twice.\n\n\
         With a database (store.url), stop all gateways, restore the database with its own tools, then run the command\n\
-        without a file. With an export, it fills the empty tables that `store init` created. Until then gateways refuse the restored database."
+        without a file. With an export, the command fills the empty tables that `store init` created. Until then gateways refuse the restored database."
     )]
     Restore(RestoreArgs),
     /// Export the store as JSON lines, for another engine or machine.
@@ -76,7 +76,7 @@ pub(super) enum StoreCommand {
         after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
         scoregate store export keys.jsonl --close --config FILE\n\n\
         With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
-        scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema."
+        scoregate.db.closed-TIME (its server must be stopped), and a database's tables move to another schema."
     )]
     Export {
         /// The file to write, or - for standard output.
@@ -135,7 +135,7 @@ pub(super) enum StoreCommand {
 /// The arguments of a restore.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// The backup or export; for a database an export, or nothing after a restore with the database's own tools.
+    /// The backup or export to restore. For a database: an export, or omit it after a restore with the database's own tools.
     pub(super) file: Option<PathBuf>,
     /// The data directory of the previous server, if it is a different directory.
     #[arg(long, value_name = "DIR")]
@@ -143,7 +143,7 @@ pub(super) struct RestoreArgs {
     /// Leave the current day open; its units may then be granted twice.
     #[arg(long)]
     pub(super) reopen_day: bool,
-    /// Restore although keys that were revoked after the backup may become valid again.
+    /// Restore even though keys revoked after the backup may become valid again.
     #[arg(long)]
     pub(super) accept_lost_revocations: bool,
 }
@@ -162,14 +162,14 @@ impl RestoreArgs {
     }
 }
 
-/// The user of the servers, if it is not the owner of the tables.
+/// The database user of the servers, if that user does not own the tables.
 #[derive(Debug, Args)]
 pub(super) struct RuntimeRole {
-    /// Grant this role the rights of a server: it cannot change the tables or the audit trail.
+    /// Grant this role the rights that a server needs. It cannot alter the tables or change the audit trail.
     #[arg(long, value_name = "ROLE", value_parser = RoleName::parse)]
     pub(super) runtime_role: Option<RoleName>,
 }
 
-/// The error of `export --close -`.
+/// The error message for `export --close -`.
 pub(super) const CLOSE_NEEDS_A_FILE: &str =
     "--close needs a file: standard output may not be durable";

@@ -37,7 +37,7 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
         printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
         printer::message(
-            "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give both), and other \
+            "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give all individual limits), and other \
              fields with `sqlite3`. `scoregate keys revoke` works as usual.",
         );
     }
@@ -142,7 +142,7 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> anyhow
         ("keys that stay revoked", carried.revoked),
         ("keys that keep an earlier expiry", carried.ended),
         (
-            "applications that keep another tier or other limits",
+            "applications that keep a changed tier or changed limits",
             carried.limits,
         ),
         ("keys that are only in the previous store", carried.lost),

@@ -118,8 +118,8 @@ fn import_export(file: &Path, config: &Config, now: Wall) -> CommandOutcome {
 }
 
 fn is_same(directory: &Path, other: &Path) -> bool {
-    let path = |path: &Path| path.canonicalize().ok();
-    path(directory).is_some() && path(directory) == path(other)
+    let directory = directory.canonicalize();
+    directory.is_ok_and(|directory| other.canonicalize().is_ok_and(|other| directory == other))
 }
 
 fn import_file(

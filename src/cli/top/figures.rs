@@ -21,7 +21,7 @@ impl<'s> UsageRates<'s> {
         }
     }
 
-    /// Increase of a counter per second. A lower value means that the server was restarted.
+    /// Increase of a counter per second. If the counter is lower than before, the server was restarted.
     pub(super) fn rate(&self, name: &str, with: &[&str]) -> f64 {
         increase(
             self.before.metrics.sum(name, with),
@@ -124,7 +124,7 @@ mod tests {
         let before = sample(0, &histogram([5, 5, 5]));
         let after = sample(1, &histogram([7, 9, 10]));
         let figures = UsageRates::new(&before, &after);
-        // Two new observations up to 1, two up to 3, and one above.
+        // Two new observations up to 1, two from 1 to 3, and one above 3.
         let quantiles: Vec<_> = [0.2, 0.4, 0.6, 0.9]
             .map(|quantile| figures.quantile("h", quantile))
             .to_vec();

@@ -15,7 +15,7 @@ const TEMPLATE: &str = include_str!("page.txt");
 const ADDRESS_CALLS: &str = "scoregate_upstream_address_requests_total";
 /// A certificate is reported this many seconds before it expires.
 const EXPIRY_WARNING: f64 = 14.0 * 86_400.0;
-/// Gauges that are above zero while there is a problem, with the messages.
+/// Gauges that are above zero while there is a problem, each with its message.
 const FLAGS: [(&str, &str); 4] = [
     (
         "scoregate_ledger_unreachable",

@@ -32,7 +32,7 @@ Ctrl-C. Rates are averages over the interval, and for callers over the last full
 requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
 top waits until it is back.";
 
-/// Number of applications and of unauthenticated addresses in a sample, sorted by their requests.
+/// Maximum number of applications, and of unauthenticated addresses, in a sample. Both lists are sorted by number of requests.
 const SAMPLE_LIMIT: usize = 256;
 
 /// Columns and rows of a terminal whose size is unknown.
@@ -124,19 +124,20 @@ impl PolledServer {
     }
 
     async fn get(&self, target: String) -> CommandOutcome<String> {
-        let unavailable = |error: anyhow::Error| {
-            let shown = self.socket.display();
-            CommandError::Input(format!(
-                "no response from {shown}: {error:#}; `top` needs a running server"
-            ))
-        };
         let response = get(&self.clock, UnixStream::connect(&self.socket), target).await;
-        let (status, body) = response.map_err(unavailable)?;
+        let (status, body) = response.map_err(|error| self.unavailable(&error))?;
         if status.is_success() {
             Ok(body)
         } else {
-            Err(unavailable(anyhow::anyhow!("it returned status {status}")))
+            Err(self.unavailable(&anyhow::anyhow!("it returned status {status}")))
         }
+    }
+
+    fn unavailable(&self, error: &anyhow::Error) -> CommandError {
+        let shown = self.socket.display();
+        CommandError::Input(format!(
+            "no response from {shown}: {error:#}; `top` needs a running server"
+        ))
     }
 }
 
@@ -156,7 +157,7 @@ fn draw(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> io:
         .iter()
         .map(|line| line.chars().take(columns).collect())
         .collect();
-    // The rest of the previous page's line is erased at the end of each line.
+    // After each line, the rest of the previous page's line is erased.
     let page = page.join("\x1b[K\r\n");
     printer::write(&format!("\x1b[H{page}\x1b[K\x1b[J"))
 }

@@ -45,7 +45,7 @@ impl ScrapedMetrics {
         self.series(name).next()?.label(label)
     }
 
-    /// The values of a label in all series with this name, in their order.
+    /// The values of a label in all series with this name, in the order of the series.
     pub(super) fn labels<'m>(
         &'m self,
         name: &'m str,

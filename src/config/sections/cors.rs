@@ -39,7 +39,7 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPoli
 const EXAMPLE: &str =
     "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";
 
-/// The remedy for a text that no browser sends as an origin.
+/// The remedy for a string that no browser sends as an origin.
 fn wrong_with(text: &str) -> Option<&'static str> {
     let Some((scheme, authority)) = text.split_once("://") else {
         return Some(EXAMPLE);
@@ -106,7 +106,7 @@ pub(in crate::config) fn is_host(host: &str) -> bool {
     is_host_name(host)
 }
 
-/// Whether a text is a host name or an IPv4 address.
+/// Whether a string is a host name or an IPv4 address.
 pub(in crate::config) fn is_host_name(host: &str) -> bool {
     host.len() <= 253
         && host.split('.').all(|label| {

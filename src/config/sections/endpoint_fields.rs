@@ -105,7 +105,7 @@ fn field(table: &mut TableReader<'_, '_>, level: usize) -> FieldDefinition {
     }
 }
 
-/// The type, or an empty text if it is invalid. Only some types have `words` or `fields`.
+/// The type, or an empty string if it is invalid. Only some types have `words` or `fields`.
 fn kind<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
     let kind = table
         .value("type")
@@ -126,7 +126,7 @@ fn kind<'w>(table: &mut TableReader<'_, 'w>) -> &'w str {
     );
     table
         .needed("type", remedy, |value| {
-            value.as_str().filter(|word: &&str| {
+            value.as_str().filter(|word| {
                 simple.contains(word) || ["words", "object", "objects"].contains(word)
             })
         })

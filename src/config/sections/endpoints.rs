@@ -42,13 +42,13 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     EndpointTable::with(configured)
 }
 
-/// Number of fields in the short text of a configured endpoint.
+/// Maximum number of fields in the brief tool-call text of a configured endpoint.
 const BRIEF_FIELDS: usize = 5;
 
 /// The first simple fields that all callers see.
 fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
     item.iter()
-        .filter(|field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only)
+        .filter(|field| field.shape.fields().is_empty() && !field.paid_only)
         .map(|field| field.name)
         .take(BRIEF_FIELDS)
         .collect()
@@ -106,7 +106,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         format!("{}\n", self.name)
             + &ENDPOINT_SETTINGS
                 .iter()
-                .map(|setting: &&str| format!("{setting} = {:?}\n", self.table.value(setting)))
+                .map(|setting| format!("{setting} = {:?}\n", self.table.value(setting)))
                 .collect::<String>()
     }
 
@@ -119,7 +119,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
             && self
                 .name
                 .bytes()
-                .all(|byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         let is_free =
             !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
         if !well_formed {
@@ -132,23 +132,6 @@ impl<'w> EndpointDefinition<'_, 'w> {
 
     /// The segments of the path; empty if it is invalid.
     fn segments(&mut self) -> Vec<&'w str> {
-        let is_plain = |segment: &&str| {
-            !matches!(*segment, "" | "." | "..")
-                && segment
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
-        };
-        let read = |path: &'w str| {
-            let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-            let ids = segments.iter().filter(|segment| **segment == ":id").count();
-            let is_valid = ids <= 1
-                && (1..=8).contains(&segments.len())
-                && segments
-                    .iter()
-                    .all(|segment| *segment == ":id" || is_plain(segment))
-                && segments.first() != Some(&":id");
-            is_valid.then_some(segments)
-        };
         if !self.table.value("path").is_some_and(Value::is_str) {
             let remedy = "write the path below /api/v1, such as \"/prices/:id\"";
             self.table.problem("path", remedy);
@@ -156,7 +139,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         }
         let remedy = "write 1 to 8 segments of letters, digits, \"-\", \".\", \"_\" or \"~\", such as \"/prices/:id\"; `:id`, once and not first, is the id of a model";
         self.table
-            .needed("path", remedy, |path| read(path.as_str()?))
+            .needed("path", remedy, |path| valid_segments(path.as_str()?))
             .unwrap_or_default()
     }
 
@@ -214,10 +197,11 @@ impl<'w> EndpointDefinition<'_, 'w> {
     /// Rejects a path or name that another endpoint already has.
     fn reject_clash(&mut self, segments: &[&str], others: &[&'static Endpoint]) {
         let mut others = ENDPOINTS.iter().chain(others.iter().copied());
-        let type_name = |name: &str| name.replace('_', "");
-        if others.clone().any(|other: &Endpoint| {
-            other.name != self.name && type_name(other.name) == type_name(self.name)
-        }) {
+        let own = self.name.replace('_', "");
+        if others
+            .clone()
+            .any(|other| other.name != self.name && other.name.replace('_', "") == own)
+        {
             let remedy =
                 "choose another name: without underscores it equals the name of another endpoint";
             self.table.problem("", remedy);
@@ -230,4 +214,24 @@ impl<'w> EndpointDefinition<'_, 'w> {
             self.table.problem("path", remedy);
         }
     }
+}
+
+/// The segments of a path below the base, if they are valid.
+fn valid_segments(path: &str) -> Option<Vec<&str>> {
+    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let ids = segments.iter().filter(|segment| **segment == ":id").count();
+    let is_valid = ids <= 1
+        && (1..=8).contains(&segments.len())
+        && segments
+            .iter()
+            .all(|segment| *segment == ":id" || is_plain(segment))
+        && segments.first() != Some(&":id");
+    is_valid.then_some(segments)
+}
+
+fn is_plain(segment: &str) -> bool {
+    !matches!(segment, "" | "." | "..")
+        && segment
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }

@@ -23,8 +23,8 @@ const PASSWORD: &str = "mail.password";
 const TIMEOUT: &str = "mail.timeout";
 /// The sender of mail that stays on this machine.
 const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
-/// Maximum timeout. An email is claimed for six times the timeout, and only then can another gateway send the mail of a
-/// gateway that crashed.
+/// Maximum timeout. An email is claimed for six times the timeout. If a gateway crashes, another gateway can send its mail only
+/// after this time.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Reads the mail settings. `None` if neither a server nor a directory is set.
@@ -83,16 +83,14 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
             format!("remove this setting or {DIRECTORY}, which writes mail to files"),
         );
     }
-    let is_loopback = |listen: &str| {
-        listen
-            .parse()
-            .is_ok_and(|at: SocketAddr| at.ip().is_loopback())
-    };
     let listen = reading.maybe("listen").and_then(Value::as_str);
-    if !listen.is_none_or(is_loopback) {
+    let listen = listen.map(str::parse::<SocketAddr>);
+    if !listen.is_none_or(|listen| listen.is_ok_and(|at| at.ip().is_loopback())) {
         reading.reject(
             DIRECTORY,
-            format!("mail is written to files on loopback only: set {SERVER}"),
+            format!(
+                "mail can be written to files only if `listen` is a loopback address: set {SERVER}"
+            ),
         );
     }
     let from = if reading.maybe(FROM).is_some() {
@@ -164,7 +162,7 @@ fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
     match (username, reading.secret(PASSWORD, 1)) {
         (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
         (None, None) => None,
-        // The password's file has already been read. If it is unusable, this has been reported.
+        // The password file has already been read, and reported if it is unusable.
         (Some(_), None) if reading.maybe("mail.password_file").is_some() => None,
         (Some(_), None) => {
             reading.problem(

@@ -1,7 +1,7 @@
 //! Reads `[mapping.ENDPOINT]`, which maps the paths and response shapes of a backend to the paths and shapes of this
 //! API.
 //!
-//! The default is the path and shape of this API. Mappings cannot be set in the environment. `upstream::mapping` parses
+//! By default, paths and shapes are the same as in this API. Mappings cannot be set in the environment. `upstream::mapping` parses
 //! paths and pointers.
 
 use toml::Value;
@@ -250,7 +250,7 @@ impl<'r, 'w> MappingTable<'r, 'w> {
             ("data", mapped.data.as_ref()),
             ("timestamp", Some(&mapped.timestamp)),
         ] {
-            if pointer.is_some_and(|pointer: &JsonPointer| {
+            if pointer.is_some_and(|pointer| {
                 [PAID_FIELD]
                     .into_iter()
                     .chain(source)

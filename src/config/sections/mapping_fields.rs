@@ -58,25 +58,24 @@ fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldPro
     let reserved = fields.clone().filter(|field| field.has_paid_part());
     fields
         .clone()
-        .filter(|field: &&ItemField| {
+        .filter(|field| {
             let source = mapping.source_of(field.name);
             !field.paid_only
-                && reserved.clone().any(|other: &ItemField| {
+                && reserved.clone().any(|other| {
                     other.name != field.name
                         && source.is_some_and(|of| {
                             of == other.name || mapping.source_of(other.name) == Some(of)
                         })
                 })
         })
-        .map(|field: &ItemField| FieldProblem {
+        .map(|field| FieldProblem {
             name: field.name.to_owned(),
             remedy: "map another field: only paid callers may see the value of this one".to_owned(),
         })
         .collect()
 }
 
-/// Names of the fields in the backend's items, including nested fields, that only paid callers of a configured endpoint
-/// see.
+/// Names of the fields in the backend's items, including nested fields, that only paid callers of a configured endpoint see.
 pub(super) fn paid_names<'m>(
     endpoint: &'static Endpoint,
     mapping: &'m ItemMapping,
@@ -164,7 +163,7 @@ fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
     let pairs = given.as_table().and_then(|words| {
         words
             .iter()
-            .map(|(from, to): (&String, &Value)| Some((from.clone(), to.as_str()?.to_owned())))
+            .map(|(from, to)| Some((from.clone(), to.as_str()?.to_owned())))
             .collect()
     });
     pairs.ok_or_else(|| "write words as a table of strings, such as { STABLE = \"stable\" }".into())
@@ -179,10 +178,10 @@ fn mapped(
 ) -> Result<MappedField, String> {
     let kind = kind(endpoint, name, written)?;
     if let PublishedKind::Standard(field) = &kind {
-        let is_valid = |word: &&String| {
-            is_value_of(field, &serde_json::Value::from(word.as_str()).to_string())
-        };
-        if let Some(wrong) = words.values().find(|word| !is_valid(word)) {
+        let wrong = words
+            .values()
+            .find(|word| !is_value_of(field, &serde_json::Value::from(word.as_str()).to_string()));
+        if let Some(wrong) = wrong {
             return Err(format!(
                 "replace the word {wrong:?} with a value that this field of the API may have"
             ));

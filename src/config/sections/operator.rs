@@ -4,7 +4,6 @@ use crate::{
     config::config_reader::ConfigReader,
     mail::{OperatorWebhook, WebhookUrl},
 };
-use scoregate_base::secret::SecretSetting;
 
 use super::site::plain_url;
 
@@ -25,9 +24,9 @@ pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<Operator
     }
     let url = plain_url(reading, WEBHOOK);
     // An unusable secret file is reported when it is read.
-    if !secret
+    if secret
         .as_ref()
-        .is_some_and(|secret: &SecretSetting| secret.current().expose().len() >= MIN_SECRET)
+        .is_none_or(|secret| secret.current().expose().len() < MIN_SECRET)
         && reading.maybe(SECRET_FILE).is_none()
     {
         let remedy =

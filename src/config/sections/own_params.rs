@@ -58,7 +58,7 @@ pub(super) fn read<'w>(
     let default = table.needed("default", remedy, |value| {
         value
             .as_str()
-            .filter(|text: &&str| values.iter().any(|value| value == text))
+            .filter(|text| values.iter().any(|value| value == text))
     });
     Some(OwnDefinition {
         name: name(&mut table).to_owned(),
@@ -114,7 +114,7 @@ fn is_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Reports problems that concern several of an endpoint's own parameters.
+/// Reports problems that involve several of an endpoint's own parameters.
 pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) {
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.name == one.name) {

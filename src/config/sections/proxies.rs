@@ -9,7 +9,7 @@ use crate::config::config_reader::ConfigReader;
 pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
     let trusted = networks(reading, "proxies.trusted");
     if trusted.hold_everybody() {
-        let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
+        let remedy = "this covers all addresses, so any client could claim any address; write the proxies' own addresses";
         reading.reject("proxies.trusted", remedy);
     }
     let header = match reading.get::<String>("proxies.header").as_str() {

@@ -94,7 +94,7 @@ pub(in crate::config) fn terms(reading: &mut ConfigReader<'_>, service: &str) ->
     terms
 }
 
-/// Whether a text is empty or has several lines.
+/// Whether a string is blank or contains a control character, such as a line break.
 fn is_no_line(text: &str) -> bool {
     text.trim().is_empty() || text.chars().any(char::is_control)
 }
@@ -175,7 +175,7 @@ fn is_odd(byte: u8) -> bool {
     !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte)
 }
 
-/// Whether a text is an email address without quoted parts, which needs no escaping in a `mailto:` URL.
+/// Whether a string is an email address without quoted parts, which needs no escaping in a `mailto:` URL.
 fn is_mailbox(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else {
         return false;

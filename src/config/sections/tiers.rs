@@ -112,9 +112,10 @@ impl TierTable<'_, '_> {
 
     fn narrowed(&mut self, mut rights: Rights, sets: &mut FieldSets) -> Rights {
         let table = &mut self.table;
-        let periods = |value: &Value| rights.with_periods(list(value, Period::parse)?);
         rights = table
-            .optional("periods", PERIODS, periods)
+            .optional("periods", PERIODS, |value: &Value| {
+                rights.with_periods(list(value, Period::parse)?)
+            })
             .unwrap_or(rights);
         for route in DEEP {
             rights = table

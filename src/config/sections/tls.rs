@@ -63,9 +63,7 @@ pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     let files = certificates(&mut ConfigReader::of(written));
     files
         .into_iter()
-        .filter(|file: &CertificateFiles| {
-            !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
-        })
+        .filter(|file| !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty())
         .collect()
 }
 
@@ -77,7 +75,7 @@ pub fn read_certificates(
     Certificates::load(files, now).map_err(|bad| {
         ConfigProblems(
             bad.into_iter()
-                .map(|bad: crate::server::BadCertificate| ConfigProblem {
+                .map(|bad| ConfigProblem {
                     path: format!("tls.{}", bad.name),
                     found: Some(bad.file.display().to_string()),
                     remedy: bad.reason,

@@ -126,11 +126,8 @@ fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &
         }
         names.push(name);
     }
-    let is_tls = |base: &str| {
-        base.get(..8)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
-    };
-    if !names.is_empty() && !written.iter().any(|(_, base)| is_tls(base)) {
+    let mut schemes = written.iter().filter_map(|(_, base)| base.get(..8));
+    if !names.is_empty() && !schemes.any(|scheme| scheme.eq_ignore_ascii_case("https://")) {
         reading.without_effect(
             &TLS,
             "this setting needs TLS: write https:// in upstream.url",

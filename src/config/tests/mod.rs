@@ -7,13 +7,13 @@ use super::{Config, UpstreamConfig, read_environment, read_text, resolve};
 mod maximums;
 mod reports;
 
-/// The configuration that a text describes, with the built-in backend.
+/// Parses a configuration, with the built-in backend.
 pub(super) fn accepted(text: &str) -> Config {
     let written = read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap();
     resolve(&written).unwrap_or_else(|problems| panic!("{text}: {problems}"))
 }
 
-/// The backend that a text in the table `[upstream]` describes.
+/// Parses a backend from the contents of the table `[upstream]`.
 pub(super) fn backend(text: &str) -> HttpConfig {
     let written = read_text(&format!("[upstream]\n{text}")).unwrap();
     match resolve(&written) {
@@ -33,7 +33,7 @@ pub(super) fn with_variable(name: &str, value: &str) -> Config {
     resolve(&written).unwrap_or_else(|problems| panic!("{value}: {problems}"))
 }
 
-/// The problems with a text, one per line. Empty if there are no problems.
+/// The problems in a configuration, one per line. Empty if there are no problems.
 fn problems(text: &str) -> String {
     match resolve(&read_text(text).unwrap()) {
         Ok(_) => String::new(),

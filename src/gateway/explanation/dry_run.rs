@@ -59,7 +59,7 @@ pub(super) enum Delivery {
     },
 }
 
-/// The fetch failures that lead to different answers, and whether each is possible only for a model.
+/// The fetch failures that lead to different answers, and whether each is possible only for a document of a model.
 const FAILURES: [(&str, WaitError, bool); 5] = [
     (
         "the backend does not have the model",
@@ -175,7 +175,7 @@ impl DryRun<'_> {
         Ok(caller)
     }
 
-    /// Runs the stages from the document on.
+    /// Runs the stages that follow the document lookup.
     fn answer(&mut self, identified: &Identified, is_current: bool) {
         self.explain_document(&identified.target, identified.found.as_ref());
         if !is_current || !self.charge_ready(identified) {
@@ -208,7 +208,7 @@ impl DryRun<'_> {
         let gateway = self.gateway;
         let Identified { caller, target, .. } = identified;
         if !gateway.capacity.has_free(identified.is_servable()) {
-            let condition = ["no slot is free in time", ""];
+            let condition = ["no slot becomes free in time", ""];
             self.end(condition, Err(Refusal::Overloaded), Some(caller));
         }
         self.explain_fetch(target, identified.found.as_ref());
@@ -225,7 +225,7 @@ impl DryRun<'_> {
         }
     }
 
-    /// The possible answers after admission, each with the action of the backend.
+    /// The possible answers after admission, each with its condition.
     fn deliveries(
         &self,
         admission: &PossibleAdmission,

@@ -134,7 +134,7 @@ fn cost(delivery: &Result<Delivery, Refusal>) -> RuleAmounts {
     }
 }
 
-/// The status of the three rules.
+/// The status of the minute, day and guard limits.
 pub(super) fn statuses(caller: &Caller, now: Now) -> [LimitStatus; 3] {
     caller
         .account

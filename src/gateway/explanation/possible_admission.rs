@@ -14,7 +14,7 @@ use scoregate_base::{
 /// A possible outcome of admission.
 #[derive(Debug)]
 pub(super) struct PossibleAdmission {
-    /// The preceding action of the ledger.
+    /// The condition under which this outcome occurs; empty if there is none.
     pub(super) condition: &'static str,
     /// The caller, with a copy of the account after admission.
     pub(super) caller: Caller,
@@ -53,8 +53,8 @@ impl PossibleAdmission {
                     let granted = caller.on_a_copy();
                     granted.account.lease_in_full(now.wall.day());
                     undecided.push((UNREACHABLE, sharing, caller, without_ledger));
-                    // Only the ledger has the number of tokens that other gateways leave. This outcome assumes that they use
-                    // none.
+                    // Only the ledger has the number of tokens that other gateways leave unused. This outcome assumes that other
+                    // gateways use no tokens.
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {
@@ -68,7 +68,7 @@ impl PossibleAdmission {
         ends
     }
 
-    /// The refusals for the case that other gateways use the remaining units.
+    /// The possible refusals if other gateways use the remaining tokens and units.
     fn all_refused(caller: &Caller) -> [Self; 2] {
         [LimitRule::Minute, LimitRule::Day].map(|rule| Self {
             condition: SHARED,
@@ -78,7 +78,7 @@ impl PossibleAdmission {
     }
 }
 
-/// The state of the ledger if no grace unit can be reserved, and the caller if all grace units are reserved.
+/// The ledger state for the outcome without reserved grace units, and the caller for the outcome with all grace units reserved.
 fn reservations(caller: &Caller, ledger: LeaseAvailability) -> (LeaseAvailability, Caller) {
     let reserved = caller.on_a_copy();
     let without = match ledger {

@@ -59,7 +59,7 @@ pub(crate) struct AccessRecord {
     pub(crate) client: IpAddr,
     pub(crate) is_tool_call: bool,
     pub(crate) application: Option<ApplicationId>,
-    /// Day of the charged unit; `None` if the request was not charged.
+    /// Day to which a unit was charged; `None` if the request was not charged.
     pub(crate) day: Option<Day>,
     pub(crate) endpoint: &'static str,
     pub(crate) document: Option<DocumentKey>,

@@ -64,9 +64,7 @@ impl<'h> Credentials<'h> {
         let mut sent =
             values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
         form.is_within(text)
-            || sent.any(|key: &str| {
-                key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key))
-            })
+            || sent.any(|key| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key)))
     }
 }
 
@@ -84,7 +82,7 @@ fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
         (Some(one), Some(other)) if one == other => Ok(Some(one)),
-        // There are two different keys, and a choice could charge the wrong application.
+        // There are two different keys, and choosing one could charge the wrong application.
         (Some(_), Some(_)) => Err(Refusal::KeyInvalid(KeyFault::Malformed)),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Exchange<'g> {
     pub(crate) subject: RequestSubject,
     /// Set when a request with a valid key is answered, is refused or has to wait.
     pub(crate) caller: Option<Caller>,
-    /// Set with `caller` if a document is requested.
+    /// Set together with `caller`, if a document is requested.
     pub(crate) target: Option<ResolvedTarget>,
     is_finished: bool,
 }
@@ -99,7 +99,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Continues a trace that the caller has sampled, within a rate limit, or begins a new trace at random.
+    /// Continues a trace that the caller has sampled, within a rate limit, or begins a new trace for a random sample of requests.
     fn sample(&mut self, tracer: &Arc<Tracer>, request: &ParsedRequest<'_>, form: &KeyForm) {
         let sampled = match self.trace {
             None => tracer.new_trace().map(|trace| (trace, None)),
@@ -196,7 +196,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Counts a request with a valid key by endpoint and outcome, and a refused request without one by address.
+    /// Counts a request with a valid key by endpoint and outcome, and a refused request without a valid key by address.
     fn count(&self, end: &RequestEnd<'_>) {
         let Some(caller) = &self.caller else {
             if let Some(refusal) = end.refusal {

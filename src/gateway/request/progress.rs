@@ -52,7 +52,7 @@ pub(crate) enum WaitingFor {
 }
 
 impl<'r> Waiting<'r> {
-    /// Creates the state of a request for a document that has to wait.
+    /// Creates the state of a document request that has to wait.
     pub(crate) fn for_document(
         parsed: ParsedRequest<'r>,
         identified: Identified,

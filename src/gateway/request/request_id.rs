@@ -86,7 +86,7 @@ fn number(now: Now) -> u64 {
     let (next, left) = match OWN.get() {
         (_, 0) => {
             let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
-            // Relaxed ordering: only the number has to be unique.
+            // Relaxed ordering is enough: the number only has to be unique.
             let blocks = BLOCKS.fetch_add(1, Ordering::Relaxed);
             (first.wrapping_add(blocks.wrapping_mul(BLOCK)), BLOCK)
         }

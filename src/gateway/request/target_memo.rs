@@ -21,7 +21,7 @@ use scoregate_base::{clock::Mono, evidence::DocumentMark, plans::Rights, routes:
 
 /// The number of entries per thread. It is enough for the popular targets, and needs less than 64 KiB.
 const PLACES: usize = 128;
-/// Longer targets are not kept. Few targets without unknown parameters are longer.
+/// Longer targets are not kept. Most of them contain unknown parameters.
 const MAX_LENGTH: usize = 128;
 /// The cache is queried again after this many uses or this time, because it evicts documents that are not used.
 const USES_PER_LOOKUP: u32 = 16;
@@ -64,7 +64,7 @@ impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            // Relaxed ordering: only the number has to be unique.
+            // Relaxed ordering is enough: the number only has to be unique.
             generation: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -136,7 +136,7 @@ impl ResolvedEntry {
     }
 }
 
-/// The place of a target for callers with these rights.
+/// The position in the memo of a target for callers with these rights.
 fn place(target: &str, rights: Rights) -> usize {
     let hash = FixedState::default().hash_one(target.as_bytes()) ^ rights.mark();
     usize::try_from(hash % PLACES as u64).unwrap_or_default()

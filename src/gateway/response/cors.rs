@@ -1,6 +1,6 @@
 //! CORS: the origins that may read responses in a browser, as prepared header values.
 //!
-//! CORS concerns only browsers; API keys control access. Credentials that the browser adds, such as cookies, are never
+//! CORS affects only browsers; API keys control access. Credentials that the browser adds, such as cookies, are never
 //! allowed. `config` validates origins.
 
 use std::time::Duration;

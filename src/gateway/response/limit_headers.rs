@@ -93,7 +93,7 @@ impl LimitHeaders {
         }
     }
 
-    /// The headers of an application with other calendar limits.
+    /// The headers for an application that has calendar limits other than the daily limit.
     fn with_windows(
         account: &Account,
         terms: &Terms,
@@ -195,7 +195,7 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
 fn standing(statuses: &[LimitStatus]) -> HeaderValue {
     let parts: Vec<String> = statuses
         .iter()
-        .map(|status: &LimitStatus| {
+        .map(|status| {
             let seconds = seconds_until_full(status);
             format!(
                 "\"{}\";r={};t={seconds}",

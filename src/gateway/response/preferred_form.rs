@@ -13,11 +13,11 @@ struct AcceptedForms {
     any: Option<u16>,
 }
 
-/// Two media types, and the range that contains both. The first type is preferred if its weight is higher, or if the
-/// weights are equal and it is named.
+/// Two media types, and the range that contains both. The first type is preferred if its weight is higher, or if the weights are
+/// equal and it is named explicitly.
 type OfferedForms = [&'static str; 3];
 
-/// Whether the client prefers a problem to plain JSON.
+/// Whether the client prefers problem details to plain JSON.
 pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
     let offered = [
         "application/problem+json",

@@ -24,7 +24,7 @@ pub struct RemedyLinks {
 pub(crate) struct RemedyLink {
     pub(crate) member: &'static str,
     pub(crate) url: String,
-    /// The value of `Link`, including the link to the deprecation.
+    /// The value of `Link`, including the deprecation link.
     pub(crate) header: HeaderValue,
 }
 
@@ -41,8 +41,8 @@ impl RemedyLink {
 }
 
 impl RemedyLinks {
-    /// Creates the links from the public address of the service without a path (empty if unknown), the addresses of
-    /// sign-up and larger plans, and the link that every response has.
+    /// Creates the links from the public address of the service without a path (empty if unknown), the URLs for sign-up and for
+    /// larger plans, and the link that every response contains.
     pub fn new(
         root: &str,
         sign_up: Option<String>,
@@ -58,7 +58,7 @@ impl RemedyLinks {
         Self {
             plans: tiers
                 .iter()
-                .map(|tier: &Tier| {
+                .map(|tier| {
                     let (_, url) = links.plans.iter().find(|(name, _)| *name == tier.name)?;
                     Some((tier.limits, payment(url.clone())?))
                 })

@@ -56,7 +56,7 @@ pub(crate) struct DocumentReply {
     /// When the document was served.
     at: Mono,
     max_age: u64,
-    /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
+    /// The UTC day to which a unit was charged. Set by `charge` or `settle`.
     pub(crate) charged: Option<Day>,
     /// Status of the minute and the day. Set by `charge`.
     pub(crate) limit_statuses: Option<[LimitStatus; 2]>,
@@ -156,7 +156,7 @@ impl DocumentReply {
             CacheOutcome::Refreshed => {
                 HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed")
             }
-            // Clients see both as stale; metrics distinguish them.
+            // Clients see both outcomes as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => values
                 .text(lifetime.prefix())
                 .number(ttl)

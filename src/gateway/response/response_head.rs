@@ -73,7 +73,7 @@ const FIELDS: [(HeaderName, &str); 23] = [
     (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
 ];
 
-/// Maximum number of sets kept per thread. In practice there are about twenty.
+/// Maximum number of header field sets kept per thread. In practice, about twenty are used.
 // The list is searched linearly, so it has to stay short.
 const MAX_TEMPLATES: usize = 64;
 

@@ -62,7 +62,7 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// Returns the token of a request that was not served. The result is the reason why the request has no unit.
+    /// Gives back the token of a request that was not served, and returns the reason why the request has no unit.
     pub(crate) fn give_back(self) -> Refusal {
         self.account.state().give_back_token();
         self.without_unit
@@ -104,7 +104,7 @@ pub(crate) async fn admit<'a>(
                 return Admission::new(end, &caller.account);
             }
             AdmissionStep::WithoutLedger => ledger = leases.without_ledger(&caller.account),
-            // Every round trip obtains units or tokens, which concurrent requests may take, or shows that there are
+            // Every round trip either obtains units or tokens, which concurrent requests may take first, or shows that there are
             // none.
             AdmissionStep::Lease => {
                 before_waiting();
@@ -136,7 +136,7 @@ fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
     }
 }
 
-/// Decides whether a request is admitted at one of `gateways`. Changes only the account of the caller.
+/// Decides whether a request is admitted. `gateways` is the number of gateways that share minute limits. Changes only the caller's account.
 pub(crate) fn decide(
     leases: &Leases,
     gateways: Option<NonZeroU32>,

@@ -1,6 +1,6 @@
 //! Stage 2: finds the application of the key.
 //!
-//! A text that does not have the format of a key is refused before any lookup. `resolve` checks the rights of the tier.
+//! A string that does not have the format of a key is refused before any lookup. `resolve` checks the rights of the tier.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl Caller {
     }
 }
 
-/// The place where a request without a key may have a misplaced key. Reads only the names of query parameters.
+/// The place of a possibly misplaced key in a request without a key. Reads only the names of query parameters.
 fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
     let mut names = request.query.into_iter().flat_map(query_names);
     if names.any(|name| is_for_keys(&name)) {

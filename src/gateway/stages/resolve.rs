@@ -47,7 +47,7 @@ pub(crate) enum Wanted {
 pub(crate) enum Lookup<'m> {
     /// In the memo, then in the cache. Counts as a use.
     Use(&'m TargetMemo),
-    /// In the cache, without an effect on eviction.
+    /// In the cache only. Does not affect eviction.
     Peek,
 }
 
@@ -162,7 +162,7 @@ fn find(
         return documents.peek(&target.key, now);
     };
     let found = documents.find(&target.key, now)?;
-    // The text of such a target contains a key, which the memo must not keep.
+    // The memo must not keep a target whose text contains a key.
     if !target.names_a_key {
         memo.remember(request, rights, &target.key, &found.stored, now);
     }

@@ -351,7 +351,7 @@ fn error<'m>(
     if let Some(wait) = wait {
         head.put(HeaderField::RetryAfter, wait);
     }
-    // On HTTP/2 the server replaces this header by closing the connection.
+    // On HTTP/2 the server closes the connection instead of sending this header.
     if refusal.closes() {
         head.put(HeaderField::Connection, HeaderValue::from_static("close"));
     }

@@ -1,5 +1,5 @@
-//! Stage 6: charges the request. A delivered document costs a unit of the day, a 304 costs nothing, and most refusals
-//! cost a minute token.
+//! Stage 6: charges the request. A delivered document costs a minute token and one unit of the daily quota. A 304 and most
+//! refusals at this stage cost only the token.
 //!
 //! Units and tokens are taken by `admit`, not here.
 

@@ -31,7 +31,7 @@ use super::{
 
 /// Timeout of a delivery, from name resolution to the end of the response.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a connection to one of several addresses.
+/// Timeout for connecting to one of several addresses.
 // If an address does not answer, there is still time to try another within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);
 /// Maximum number of bytes from a receiver, including TLS. Certificates are the largest part.
@@ -84,7 +84,7 @@ impl WebhookClient {
             )
             .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
             .map_err(|_| WebhookFailure::Url)?;
-        // The state of a TLS handshake is large.
+        // Boxed, because the state of a TLS handshake is large.
         let exchange = Box::pin(async {
             let connection = self.connect(url, receiver.webhook.is_some()).await?;
             exchange(connection, request, &message.subject).await
@@ -185,9 +185,8 @@ async fn exchange(
 
 /// Whether a body is the token of the challenge, as text or in JSON.
 fn has_challenge(body: &[u8], challenge: &str) -> bool {
-    let json = || serde_json::from_slice::<serde_json::Value>(body).ok();
     body.trim_ascii() == challenge.as_bytes()
-        || json().is_some_and(|json| {
+        || serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|json| {
             json.get("challenge").and_then(|text| text.as_str()) == Some(challenge)
         })
 }

@@ -46,7 +46,7 @@ pub fn challenge(webhook: &str, now: Wall) -> Result<NewMail, getrandom::Error> 
 /// The signatures of a message, one for each secret in use.
 pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) -> String {
     let content = format!("{id}.{}.{body}", now.seconds());
-    let signature = |secret: &Secret| {
+    let signatures = secrets.iter().map(|secret| {
         // The secret of the operator may have another form.
         let text = secret.expose().trim_start_matches(PREFIX).as_bytes();
         let key = BASE64.decode(text).unwrap_or_else(|_| text.to_vec());
@@ -54,8 +54,8 @@ pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) ->
             Hmac::<Sha256>::new_from_slice(&key).expect("HMAC accepts a key of any length");
         mac.update(content.as_bytes());
         format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))
-    };
-    secrets.iter().map(signature).collect::<Vec<_>>().join(" ")
+    });
+    signatures.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Selects the receivers that may get messages now. There are limits on concurrent receivers in total, per owner, per
-//! host, and on slow receivers. No messages are sent for a while to a receiver that was slow or failed. The code is
+//! Selects the receivers that may get messages now. The number of concurrent receivers is limited in total, per owner and per
+//! host, and so is the number of slow receivers. A receiver that was slow or failed gets no messages for a while. The code is
 //! pure.
 
 use std::{collections::HashMap, time::Duration};
@@ -9,15 +9,15 @@ use scoregate_base::clock::Mono;
 
 /// Maximum number of receivers served concurrently. A connection with TLS takes about 50 KB.
 pub(super) const AT_ONCE: usize = 256;
-/// Maximum number of receivers of one owner served concurrently. An owner may have the same number of webhooks.
-/// Webhooks that were removed and added again also count.
+/// Maximum number of one owner's receivers that are served concurrently. It equals the maximum number of webhooks per owner, but
+/// removed and re-added webhooks also count.
 const OF_OWNER: usize = 2;
 /// Maximum number of receivers served concurrently on one host, and of concurrently served receivers that were slow or failed
 /// before. The other half of [`AT_ONCE`] remains for all other receivers.
 const HALF: usize = AT_ONCE / 2;
 /// If more slow receivers than this are stored, the entries whose pause has ended are removed.
 const REMEMBERED: usize = 4_096;
-/// Response time from which a receiver is slow.
+/// Response time from which a receiver counts as slow.
 const SLOW: Duration = Duration::from_secs(5);
 /// Maximum pause. A receiver that has recovered gets its next message within this time.
 const MAX_REST: Duration = Duration::from_mins(5);
@@ -67,7 +67,7 @@ impl ReceiverTurns {
         AT_ONCE.saturating_sub(self.served.len())
     }
 
-    /// The receivers that get no messages now.
+    /// The receivers to which no further message may be sent now.
     pub(super) fn waiting(&self, now: Mono) -> Vec<String> {
         let is_full = self.count(|served| served.is_slow) >= HALF;
         let rest = self
@@ -78,7 +78,7 @@ impl ReceiverTurns {
         self.served.keys().chain(rest).cloned().collect()
     }
 
-    /// Begins to serve a receiver; `attempt` is the number of the attempt for its message. Returns false if the
+    /// Starts to serve a receiver; `attempt` is the attempt number of its message. Returns false if the
     /// receiver has to wait.
     pub(super) fn begin(&mut self, webhook: &str, owner: &str, host: &str, attempt: u32) -> bool {
         let is_slow = attempt > 1 || self.slow.contains_key(webhook);
@@ -96,7 +96,7 @@ impl ReceiverTurns {
         may
     }
 
-    /// Stops serving a receiver. The pause doubles each time the receiver is slow.
+    /// Records that the current deliveries to a receiver have ended. If they were slow or failed, a pause follows, which is twice as long each time.
     pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);

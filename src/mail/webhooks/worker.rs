@@ -29,7 +29,7 @@ const LANES: [MailLane; 2] = [MailLane::Operator, MailLane::Owners];
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of messages to one receiver in a claim.
 const EACH: usize = 5;
-/// Time to deliver the messages of a claim. Messages that do not fit are released.
+/// Time to deliver the messages of a claim. Messages that cannot be delivered in this time are released.
 const SENDING: Duration = Duration::from_mins(1);
 /// Time to record results before the claim expires.
 const RECORDING: Duration = Duration::from_secs(30);
@@ -222,8 +222,8 @@ impl WebhookSender {
             } else if let Some(failure) = &host_failure {
                 deferred(message, failure, MAX_DELAY, now.wall)
             } else if must_wait || now.mono.plus(TIMEOUT) > batch.end {
-                // If a delivery could end after its claim expires, another gateway could also make it, so the message
-                // is released.
+                // The message is released if its delivery could outlast the claim, because another gateway could then deliver it
+                // too.
                 released(message, now.wall)
             } else {
                 let delivered = self.client.deliver(&batch.receiver, &message.mail).await;

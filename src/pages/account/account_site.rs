@@ -11,7 +11,7 @@ pub const STYLE: &str = concat!(
 /// The only script. It is on the page that shows a new key.
 pub const COPY_SCRIPT: &str = include_str!("copy.js");
 
-/// The service that the pages describe. All texts are escaped.
+/// The service that the pages describe. All strings are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSite {
     /// The name of the service.
@@ -36,7 +36,7 @@ pub struct AccountSite {
     pub applications_per_account: u32,
 }
 
-/// `Content-Security-Policy` of the pages. Browsers may only show the pages and send their forms to this service.
+/// `Content-Security-Policy` of the pages. Allows browsers only to show the pages and to send forms to this service.
 /// Computes a hash, so callers should store the result.
 pub fn content_security_policy() -> String {
     AllowedContent {
@@ -46,7 +46,7 @@ pub fn content_security_policy() -> String {
     .policy()
 }
 
-/// The policy of the page that shows a new key, which has a script.
+/// The policy of the page that shows a new key. This page has a script.
 pub fn policy_with_script() -> String {
     AllowedContent {
         style: STYLE,

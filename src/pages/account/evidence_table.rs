@@ -25,7 +25,6 @@ fn content(days: &[(Day, DayEvidence)]) -> String {
         .into_iter()
         .map(|piece| ["<p>".into(), escape(&piece.sentence()), "</p>\n".into()]);
     let advice: String = pieces.flatten().collect();
-    let estimate = |number: Option<u32>| number.map_or_else(|| "many".into(), grouped);
     let rows = days.iter().rev().map(|(day, evidence)| {
         vec![
             day.to_string(),
@@ -47,8 +46,12 @@ fn content(days: &[(Day, DayEvidence)]) -> String {
         "Programs",
     ];
     format!(
-        "{advice}{}<p class=\"hint\">Repeated: documents that were delivered before in the same hour. Models: the share of all \
-         models that were requested. Networks and programs are estimates; addresses are not stored. Kept for 40 days.</p>\n",
+        "{advice}{}<p class=\"hint\">Repeated: documents that were delivered before in the same hour. Models: the requested share of all \
+         models. Networks and programs are estimates; addresses are not stored. Kept for 40 days.</p>\n",
         table("Use by day", &heads, rows)
     )
+}
+
+fn estimate(number: Option<u32>) -> String {
+    number.map_or_else(|| "many".into(), grouped)
 }

@@ -1,9 +1,9 @@
-//! Forms and their fields, with the problem of a submitted form.
+//! Forms and their fields, including the problem with a submitted form.
 
 use super::{ApplicationFields, FormProblem, frame::section};
 use crate::pages::html::escape;
 
-/// The hidden field with the number of existing keys or applications, in forms that create one.
+/// The hidden field with the number of existing keys or applications, in forms that create a key or an application.
 pub const EXISTING: &str = "existing";
 
 /// Names of the fields of an application.

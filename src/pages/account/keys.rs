@@ -186,7 +186,7 @@ fn name_field(name: &'static str, value: &str, problem: Option<FormProblem<'_>>)
     let field = TextField {
         name,
         label: "Name of the new key (optional)",
-        hint: "To distinguish keys, such as the program or the machine that uses the key.",
+        hint: "Helps to distinguish keys: for example, the program or machine that uses the key.",
         kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
         value,
     };
@@ -243,7 +243,7 @@ fn replacement(
         described(OVERLAP, true, problem),
         OVERLAPS
             .iter()
-            .map(|(value, label): &(&str, &str)| {
+            .map(|(value, label)| {
                 let selected = if *value == chosen { " selected" } else { "" };
                 format!("<option value=\"{value}\"{selected}>{label}</option>\n")
             })
@@ -307,7 +307,7 @@ fn copy_button(of: &str, name: &str, done: &str) -> String {
     )
 }
 
-/// Quotes a text as one word for a POSIX shell.
+/// Quotes a string as one word for a POSIX shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

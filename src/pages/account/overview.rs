@@ -15,7 +15,7 @@ use crate::pages::{
     html::{date, link},
     paths::ACCOUNT,
 };
-use scoregate_store::{NOTICES, NoticeRow};
+use scoregate_store::NOTICES;
 
 impl AccountSite {
     /// The page of an account.
@@ -160,7 +160,7 @@ fn notices(view: &AccountView<'_>) -> String {
         open_form("/account/notices", view.signed_in.csrf),
         NOTICES
             .iter()
-            .map(|row: &NoticeRow| {
+            .map(|row| {
                 let checked = if view.notices.contains(&row.kind) {
                     " checked"
                 } else {
@@ -203,7 +203,7 @@ fn deletion(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String 
             "All keys of your applications stop working immediately.",
             "Your email address and the names, websites and contacts of your applications are removed.",
             "The audit trail is kept, without this personal data.",
-            "If an application has used part of today's quota, a new account with your address can create one tomorrow, from 00:00 UTC.",
+            "If an application has used part of today's quota, a new account with your address can create an application tomorrow, from 00:00 UTC.",
             "To enforce this, a SHA-256 hash of your address is kept until then.",
             "This cannot be undone.",
         ],

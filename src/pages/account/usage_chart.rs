@@ -168,7 +168,7 @@ fn description(days: &[(Day, OutcomeCounts)]) -> String {
 }
 
 fn patterns() -> String {
-    OutcomeGroup::ALL.into_iter().filter_map(|group: OutcomeGroup| {
+    OutcomeGroup::ALL.into_iter().filter_map(|group| {
         let word = group.word();
         let lines = group.lines()?;
         Some(format!(
@@ -195,7 +195,7 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
     format!(
         "<g><title>{}</title><rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>{}</g>\n",
         escape(&label(day, counts)),
-        parts.map(|(group, height): (OutcomeGroup, u64)| {
+        parts.map(|(group, height)| {
         y = y.saturating_sub(height);
         format!(
             "<rect class=\"part {}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{}/>",
@@ -242,15 +242,14 @@ fn label(day: Day, counts: &OutcomeCounts) -> String {
 
 /// The heights of the parts of a bar. Their sum is at most [`HEIGHT`].
 fn heights(groups: [u64; 4], top: u128) -> [u64; 4] {
-    let height = |count: u64| {
+    let mut heights = groups.map(|count| {
         let scaled = u128::from(count) * u128::from(HEIGHT) / top.max(1);
         if count == 0 {
             0
         } else {
             u64::try_from(scaled).unwrap_or(HEIGHT).clamp(LEAST, HEIGHT)
         }
-    };
-    let mut heights = groups.map(height);
+    });
     // The height that was added to small parts is subtracted from the tallest part.
     let excess = heights.iter().sum::<u64>().saturating_sub(HEIGHT);
     if let Some(tallest) = heights.iter_mut().max() {

@@ -43,7 +43,7 @@ fn legend(sum: &OutcomeCounts) -> String {
     format!(
         "<ul class=\"legend\">\n{}</ul>\n",
         OutcomeGroup::ALL
-            .map(|group: OutcomeGroup| {
+            .map(|group| {
                 let count = grouped(group.of(sum));
                 let word = group.word();
                 format!(

@@ -37,7 +37,7 @@ enum CodeContext {
 struct MarkdownConverter {
     written: String,
     code: CodeContext,
-    /// Number of cells in the first row of a table so far. `None` outside of the first row.
+    /// Number of cells read so far in the first row of a table. `None` outside the first row.
     heads: Option<usize>,
     is_row: bool,
     is_ordered: bool,
@@ -146,7 +146,7 @@ impl MarkdownConverter {
                     is_prose
                         && chars
                             .peek()
-                            .is_none_or(|next: &char| next.is_ascii_alphabetic() || *next == '/')
+                            .is_none_or(|next| next.is_ascii_alphabetic() || *next == '/')
                 }
                 _ => false,
             };

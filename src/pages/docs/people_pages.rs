@@ -72,14 +72,14 @@ fn windows(config: &PagesConfig) -> String {
     }
     let mut windows_of_owners = LimitRule::WINDOWS
         .into_iter()
-        .filter(|rule: &LimitRule| rule.row().scope == Scope::Owner);
+        .filter(|rule| rule.row().scope == Scope::Owner);
     if windows_of_owners.any(|rule| has_limit(config, rule)) {
         rules.push_str(OWNER);
     }
     rules
 }
 
-/// The rule for limits of an account.
+/// The rule for account limits.
 const OWNER: &str = "<dt>Account</dt><dd>Some tiers also limit the responses with data to all applications of an account together, in a \
 day or a month. If the limit is reached: <a href=\"#quota_exceeded\"><code>quota_exceeded</code></a> with the limit \
 <code>owner_day</code> or <code>owner_month</code>.</dd>\n";
@@ -173,7 +173,7 @@ fn first_step(config: &PagesConfig) -> String {
     }
 }
 
-/// The terms as a list, and the consequence of the default terms.
+/// The terms as a list. The default terms are followed by the consequence of breaking them.
 fn terms(config: &PagesConfig) -> String {
     let items: Vec<String> = config
         .terms
@@ -285,7 +285,7 @@ fn quick_start(config: &PagesConfig) -> String {
         ("Python", include_str!("quick_start.py")),
     ];
     examples
-        .map(|(name, text): (&str, &str)| {
+        .map(|(name, text)| {
             let text = text
                 .replace("KEY_PREFIX", &config.key_prefix)
                 .replace("BASE_ADDRESS", &base);
@@ -349,7 +349,7 @@ fn folded(config: &PagesConfig, programs: &[(&str, &str)]) -> String {
     let origin = base.trim_end_matches(API_BASE);
     programs
         .iter()
-        .map(|(name, text): &(&str, &str)| {
+        .map(|(name, text)| {
             let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
             let text = text.replace("BASE_ADDRESS", &base);
             let block = code_block(name, text.trim_end());
@@ -467,13 +467,6 @@ fn how_obtained(tier: &Tier, sign_up: bool) -> String {
 
 fn prices() -> String {
     let rows = PRICES.iter().map(|row| {
-        let cost = |units: u8| {
-            if units == 0 {
-                "–".into()
-            } else {
-                units.to_string()
-            }
-        };
         vec![
             prose(row.outcome),
             cost(row.minute),
@@ -486,4 +479,12 @@ fn prices() -> String {
         &["Outcome", "Minute", "Day", "Guard"],
         rows,
     )
+}
+
+fn cost(units: u8) -> String {
+    if units == 0 {
+        "–".into()
+    } else {
+        units.to_string()
+    }
 }

@@ -23,7 +23,7 @@ pub(super) fn links(config: &PagesConfig) -> String {
     config
         .endpoints
         .iter()
-        .map(|row: &Endpoint| {
+        .map(|row| {
             format!(
                 "<li><a href=\"#{}\">{}</a></li>\n",
                 anchor(row),

@@ -166,18 +166,13 @@ fn tags(config: &PagesConfig) -> Value {
     let mut tags: Vec<_> = config.endpoints.iter().map(tag).collect();
     let mut seen = BTreeSet::new();
     tags.retain(|tag| seen.insert(*tag));
-    let described = |name: &str| {
-        let endpoints = config
-            .endpoints
-            .iter()
-            .filter(|endpoint| tag(endpoint) == name);
-        endpoints
-            .map(|endpoint| endpoint.summary)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
     tags.into_iter()
-        .map(|tag| json!({ "name": tag, "description": described(tag) }))
+        .map(|name| {
+            let endpoints = config.endpoints.iter();
+            let same = endpoints.filter(|endpoint| tag(endpoint) == name);
+            let summaries: Vec<_> = same.map(|endpoint| endpoint.summary).collect();
+            json!({ "name": name, "description": summaries.join(" ") })
+        })
         .collect()
 }
 
@@ -203,28 +198,9 @@ fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
     } else {
         "`data` has any number of items."
     };
-    let names = |names: Vec<&str>| {
-        names
-            .iter()
-            .map(|name| format!("`{name}`"))
-            .collect::<Vec<_>>()
-            .join(" and ")
-    };
-    let paid = names(
-        endpoint
-            .item
-            .iter()
-            .filter(|field| field.paid_only)
-            .map(|field| field.name)
-            .collect(),
-    );
-    let ignored = names(
-        config
-            .ignored(endpoint)
-            .iter()
-            .map(|param| param.name())
-            .collect(),
-    );
+    let paid = endpoint.item.iter().filter(|field| field.paid_only);
+    let paid = listed(paid.map(|field| field.name));
+    let ignored = listed(config.ignored(endpoint).iter().map(|param| param.name()));
     let mut sentences = vec![items.to_owned()];
     if !paid.is_empty() {
         sentences.push(format!(
@@ -237,4 +213,11 @@ fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
         ));
     }
     sentences.join(" ")
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(" and ")
 }

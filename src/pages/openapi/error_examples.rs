@@ -11,7 +11,7 @@ use scoregate_base::routes::{
 use super::schemas::{insert, subject};
 use crate::pages::{DOCS, sample::INSTANT};
 
-/// The exhausted limit for each code that has a limit: its name, quota and seconds.
+/// The exhausted limit for each code that has a limit: its name, its quota, and its window in seconds.
 const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
     (ErrorCode::QuotaExceeded, "day", 10, 86_400),
     (ErrorCode::RateLimitExceeded, "minute", 2, 60),

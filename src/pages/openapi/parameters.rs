@@ -22,17 +22,16 @@ pub(super) fn all() -> Map<String, Value> {
 /// References to the parameters of an endpoint.
 pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
-    // Two endpoints may define parameters with the same name.
-    let describe = |param: &Param| match param.own() {
-        Some(_) => parameter(*param),
-        None => reference("parameters", param.name()),
-    };
     let conditional = endpoint
         .stored
         .then(|| reference("parameters", IF_NONE_MATCH));
     id.iter()
         .chain(endpoint.takes)
-        .map(describe)
+        .map(|param| match param.own() {
+            // Two endpoints may define parameters with the same name.
+            Some(_) => parameter(*param),
+            None => reference("parameters", param.name()),
+        })
         .chain(conditional)
         .collect()
 }
@@ -44,7 +43,7 @@ fn parameter(param: Param) -> Value {
     match allowed {
         AllowedValues::Words(words) => insert(&mut schema, "enum", json!(words)),
         AllowedValues::Range { .. } | AllowedValues::Pattern { .. } => {
-            // An error states the same constraints.
+            // Error responses state the same constraints.
             allowed
                 .members()
                 .into_iter()

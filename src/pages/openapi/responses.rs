@@ -14,7 +14,7 @@ use super::{
     schemas::{answer_name, insert, reference},
 };
 
-/// The member that every 429 of an endpoint has.
+/// The member that every 429 response of an endpoint has.
 const LIMIT: &str = "limit";
 /// This header is not listed, because OpenAPI expresses it with the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";
@@ -48,12 +48,10 @@ impl NamedResponses {
 
     /// All responses, and the headers to which they refer.
     pub(super) fn finish(self) -> [Value; 2] {
-        let has = |name: &str| {
-            self.0
-                .values()
-                .any(|response| response["headers"].get(name).is_some())
-        };
-        let headers = HEADERS.iter().filter(|header| has(header.name));
+        let headers = HEADERS.iter().filter(|header| {
+            let mut responses = self.0.values();
+            responses.any(|response| response["headers"].get(header.name).is_some())
+        });
         let headers: Map<_, _> = headers
             .map(|header| (header.name.to_owned(), header_object(header)))
             .collect();
@@ -100,11 +98,12 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
         insert(&mut here, "properties", properties);
         here
     };
-    let example =
-        |row: &'static CodeRow| json!({ "summary": row.title, "value": error_examples::body(row) });
     let examples: Map<_, _> = rows
         .iter()
-        .map(|row| (row.word.to_owned(), example(row)))
+        .map(|row| {
+            let example = json!({ "summary": row.title, "value": error_examples::body(row) });
+            (row.word.to_owned(), example)
+        })
         .collect();
     json!({
         "description": description.join("\n\n"),

@@ -92,9 +92,8 @@ fn of_listed(kind: &PublishedKind) -> Value {
 
 fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     let mut schema = object(ENVELOPE, &names(ENVELOPE));
-    let takes = |param| endpoint.takes.contains(&param);
     let applied = |param, words: Vec<&str>| {
-        if takes(param) {
+        if endpoint.takes.contains(&param) {
             json!({ "type": "string", "enum": words })
         } else {
             json!({ "type": "null" })
@@ -154,7 +153,7 @@ fn error(config: &PagesConfig) -> Value {
     schema
 }
 
-/// The parameter that an error with this code concerns.
+/// The parameter that errors with this code refer to.
 pub(super) fn subject(row: &CodeRow) -> Option<Param> {
     let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
     of_the_plan.or_else(|| {

@@ -12,7 +12,7 @@ pub const SHOWN_DAYS: u32 = 90;
 pub struct DayAvailability {
     /// The day.
     pub day: Day,
-    /// Minutes that count. Zero if there is no data.
+    /// Number of counted minutes. Zero if there is no data.
     pub counted: u64,
     /// Counted minutes in which the service was up.
     pub up: u64,

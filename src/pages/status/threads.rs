@@ -56,7 +56,7 @@ pub(super) fn paragraphs(message: &str) -> String {
         .map(str::trim)
         .filter(|block| !block.is_empty());
     blocks
-        .map(|block: &str| {
+        .map(|block| {
             let lines: Vec<String> = block.lines().map(escape).collect();
             format!("<p dir=\"auto\">{}</p>\n", lines.join("<br>\n"))
         })

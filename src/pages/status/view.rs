@@ -130,7 +130,6 @@ fn notes(status: &ServiceStatus) -> String {
 }
 
 fn data(data: &DataState) -> String {
-    let at = |at: Option<Wall>| at.map_or_else(|| "not known yet".into(), time);
     let state = match (data.stale_since, data.newest) {
         (Some(since), _) => format!("stale since {}", time(since)),
         (None, Some(_)) => "current".into(),
@@ -139,9 +138,13 @@ fn data(data: &DataState) -> String {
     format!(
         "<dl class=\"facts\">\n<dt>State</dt><dd>{state}</dd>\n<dt>Last refresh</dt><dd>{}</dd>\n\
          <dt>Next refresh expected</dt><dd>{}</dd>\n</dl>\n",
-        at(data.newest),
-        at(data.expected)
+        time_if_known(data.newest),
+        time_if_known(data.expected)
     )
+}
+
+fn time_if_known(at: Option<Wall>) -> String {
+    at.map_or_else(|| "not known yet".into(), time)
 }
 
 fn open_incidents(open: &[IncidentThread<'_>]) -> String {
@@ -252,9 +255,7 @@ fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> Str
     let from = first.day.start();
     let recent = threads
         .iter()
-        .filter(|thread: &&IncidentThread<'_>| {
-            thread.messages.last().is_some_and(|begun| begun.at >= from)
-        })
+        .filter(|thread| thread.messages.last().is_some_and(|begun| begun.at >= from))
         .count();
     let open = threads.iter().filter(|thread| thread.is_open()).count();
     let words = match open {
@@ -275,7 +276,7 @@ fn bars(
     status
         .days
         .iter()
-        .map(|day: &DayAvailability| {
+        .map(|day| {
             let (up, whole) = minutes(day);
             let words = match (whole, whole.saturating_sub(up)) {
                 (0, _) => "no data".into(),

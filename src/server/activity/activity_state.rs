@@ -33,7 +33,7 @@ pub(super) struct ActivityState {
     pub(super) unsent: usize,
     /// HTTP/2: responses without a body since the socket stopped accepting bytes.
     pub(super) unsent_heads: usize,
-    /// HTTP/2: requests that were refused since a response was last sent completely.
+    /// HTTP/2: requests that have been refused since a response was last sent completely.
     pub(super) refused: usize,
     /// HTTP/2: whether too many requests were refused.
     pub(super) takes_no_more: bool,
@@ -45,7 +45,7 @@ pub(super) struct ActivityState {
     pub(super) taken: u64,
     pub(super) retiring: Option<Mono>,
     pub(super) cut: bool,
-    /// HTTP/2: bytes received since a request began or ended.
+    /// HTTP/2: bytes received since a request last began or ended.
     pub(super) unsolicited: usize,
 }
 
@@ -95,8 +95,8 @@ impl ActivityState {
         }
     }
 
-    /// The kind of the next deadline, if no other event is awaited. As long as the kind does not change, the deadline
-    /// only moves later.
+    /// The kind of the next deadline, if no other deadline is pending. While the kind stays the same, the deadline can only
+    /// become later.
     pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
         let others = [
             self.socket.since(),

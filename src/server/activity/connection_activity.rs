@@ -139,7 +139,7 @@ impl ConnectionActivity {
         state.retiring.is_some()
     }
 
-    /// Records that the kernel has accepted all bytes, including these last ones.
+    /// Records that the kernel has accepted all bytes, the last `bytes` of them just now.
     pub(in crate::server) fn flushed(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
@@ -154,7 +154,7 @@ impl ConnectionActivity {
 
     /// HTTP/2: counts a poll of the codec.
     pub(in crate::server) fn count_poll(&self) {
-        // Only the task of the connection counts and reads polls, so no memory ordering is needed.
+        // Only the connection's task changes and reads the poll count, so no memory ordering is needed.
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 

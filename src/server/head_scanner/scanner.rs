@@ -30,7 +30,7 @@ pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
 pub(super) const MAX_SIZE: usize = LARGE_HEAD;
 // With this number the usual codec allocates no memory for the fields of a request.
 const MAX_FIELDS: usize = 100;
-/// A head with fewer bytes does not exceed the maximum number of fields.
+/// A head with fewer bytes cannot exceed the maximum number of fields.
 // A header line has at least four bytes: a name, a colon, CR and LF.
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Number of bytes of a head that are compared in one step.
@@ -177,7 +177,7 @@ impl<'l> HeadScanner<'l> {
         (head.len() < bytes.len()).then_some((head.len(), HeadFault::Ended))
     }
 
-    /// Whether the next byte is a fault.
+    /// The fault at the next byte, if any.
     fn fault_at(&mut self, byte: u8) -> Option<HeadFault> {
         if self.ends_with_head() {
             return Some(HeadFault::Ended);
@@ -243,7 +243,7 @@ impl<'l> HeadScanner<'l> {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds back the rest of a buffer.
+    /// Holds back the bytes of a buffer from position `from` on.
     fn hold(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
         let rest = buffer.filled().get(from..).unwrap_or_default();
         if !rest.is_empty() {

@@ -121,7 +121,7 @@ async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
     }
 }
 
-/// Reads everything in parts of this size, like a codec that finds a body of this size after each head.
+/// Reads everything in pieces of size `part`, like a codec that finds a body of size `body` after each head.
 async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usize) {
     use tokio::io::AsyncReadExt as _;
     let limit = HeadLimit::default();

@@ -26,18 +26,17 @@ impl<'b> MappedBody<'b> {
     /// Parses a body. The reason for a rejection is for the operator.
     pub(super) fn of(body: &'b Bytes) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8")?;
-        let ill = |error: serde_json::Error| format!("it is not well-formed JSON: {error}");
         let start = text.trim_start();
         if !start.starts_with(['{', '[']) {
             return Err("it is neither a JSON object nor a JSON array".into());
         }
-        let whole: &RawValue = serde_json::from_str(text).map_err(ill)?;
+        let whole: &RawValue = serde_json::from_str(text).map_err(|error| ill_formed(&error))?;
         let members = whole
             .get()
             .starts_with('{')
             .then(|| Members::of(whole.get()))
             .transpose()
-            .map_err(ill)?;
+            .map_err(|error| ill_formed(&error))?;
         Ok(Self {
             raw: whole,
             members,
@@ -84,6 +83,10 @@ impl<'b> MappedBody<'b> {
             why: error.or_else(|| words(members, "message")),
         }))
     }
+}
+
+fn ill_formed(error: &serde_json::Error) -> String {
+    format!("it is not well-formed JSON: {error}")
 }
 
 impl NoDataInBody {

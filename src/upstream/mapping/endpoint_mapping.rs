@@ -225,7 +225,7 @@ impl EndpointMapping {
         let stated_at = find(&self.timestamp, &body)?
             .and_then(instant)
             .or(head.dated);
-        // The envelope must not show the time of a field that Free callers may not see.
+        // The envelope must not reveal a time from a field that only paid callers may see.
         let endpoint = key.route.endpoint();
         let is_open = !key.route.is_configured() || !endpoint.has_paid_field();
         let generated_at = stated_at

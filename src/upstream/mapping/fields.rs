@@ -45,7 +45,7 @@ pub enum BadItemMapping {
         "remove this field: `{PAID_FIELD}` is a field of `model` only, and Free callers would see it here"
     )]
     PaidElsewhere,
-    /// A field has the name of the paid field's source.
+    /// A mapped field has the same name as the backend's source of the paid field.
     #[error(
         "choose another name: the backend's field of this name becomes `{PAID_FIELD}`, and is removed everywhere else"
     )]
@@ -93,7 +93,7 @@ impl ItemMapping {
             .collect()
     }
 
-    /// The backend's name of a published field. `None` if the backend's value is not published.
+    /// The backend's name for a published field. `None` if the backend's value is not published.
     pub fn source_of<'n>(&'n self, name: &'n str) -> Option<&'n str> {
         match self
             .fields
@@ -161,8 +161,8 @@ impl ItemMapping {
                 }
             }
             // The name is reserved for a listed field, even if that field's source is absent.
-            let is_taken = |field: &MappedField| field.published.name == member.name;
-            if !is_listed && !self.fields.iter().any(is_taken) && !self.drops(&member.name) {
+            let mut names = self.fields.iter().map(|field| &field.published.name);
+            if !is_listed && names.all(|name| *name != member.name) && !self.drops(&member.name) {
                 push(member.written, member.value.get());
             }
         }

@@ -1,7 +1,7 @@
 //! Maps a backend with other paths and shapes. For each endpoint, the mapping has the path of the documents and the
 //! location of their data in a response.
 //!
-//! By default, paths equal those of this API; a bare array, `{"data": …}` and a full envelope are accepted, and a
+//! By default, paths are the same as in this API; a bare array, `{"data": …}` and a full envelope are accepted, and a
 //! single object becomes an array with one item. Items are kept as raw bytes, and their fields stay unchanged unless
 //! `fields` lists them. `http` implements the transport, and `config` the configuration syntax.
 

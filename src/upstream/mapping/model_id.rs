@@ -24,7 +24,7 @@ pub struct IdPattern {
     whole: Regex,
 }
 
-/// The reason why a text is not an expression for ids. The message is for the operator.
+/// The reason why an expression for ids is rejected. The message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadIdPattern {
     /// The syntax is invalid, or the compiled form is too large.
@@ -56,7 +56,7 @@ impl IdPattern {
 }
 
 impl fmt::Debug for IdPattern {
-    /// Formats the configured text, which is part of the identity of stored documents.
+    /// Formats the pattern as configured. The result is part of the identity of stored documents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
     }

@@ -1,6 +1,6 @@
 //! The path of a document at the backend: a path and query with placeholders for the document's parameters.
 //!
-//! Only validated values are inserted, which need no encoding. `http` adds the base address.
+//! Only validated values, which need no encoding, are inserted. `http` adds the base address.
 
 use std::borrow::Cow;
 
@@ -186,11 +186,13 @@ fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
     if text.contains('}') {
         return Some(BadTemplate::Brace);
     }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@/?%[]".contains(c);
-    if let Some(odd) = text.chars().find(|c| !is_plain(*c)) {
+    let odd = text
+        .chars()
+        .find(|c| !c.is_ascii_alphanumeric() && !"-._~!$&'()*+,;=:@/?%[]".contains(*c));
+    if let Some(odd) = odd {
         return Some(BadTemplate::Character(odd));
     }
-    (!text.split('%').skip(1).all(|after: &str| {
+    (!text.split('%').skip(1).all(|after| {
         let mut digits = after.bytes().take(2).filter(u8::is_ascii_hexdigit);
         digits.next().is_some() && digits.next().is_some()
     }))

@@ -1,4 +1,4 @@
-//! The client's address behind proxies, and checks whether an address is public and whether an origin belongs to this
+//! Finds the client's address behind proxies, and checks whether an address is public and whether an origin belongs to this
 //! service. The PROXY protocol is in `server::proxy_header`.
 
 mod client;

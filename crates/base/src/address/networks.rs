@@ -13,10 +13,10 @@ const MAPPED_BITS: u8 = 96;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
-/// The reason why a text is not a valid network.
+/// The reason why a string is not a valid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNetwork {
-    /// The text is neither an address nor a network.
+    /// The string is neither an address nor a network.
     #[error(
         "write an address, such as \"192.0.2.1\", or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\""
     )]

@@ -27,8 +27,8 @@ pub fn is_loopback(host: &str) -> bool {
     is_own_address || host.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether an origin belongs to this service. It must be the origin of the base URL. If the base URL is unknown
-/// (empty), it must be the origin of the host, which is trusted only if it does not depend on DNS.
+/// Whether an origin belongs to this service. The origin must match the base URL. If the base URL is unknown (empty), the origin
+/// must match the host. The host is trusted only if it does not depend on DNS.
 pub fn is_own_origin(origin: &str, base_url: &str, host: Option<&str>) -> bool {
     let Some(sent) = PageOrigin::parse(origin) else {
         return false;

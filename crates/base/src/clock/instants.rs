@@ -242,22 +242,16 @@ impl Day {
     /// `anchor`, or on the last day of a shorter month.
     pub fn month(self, anchor: u8) -> [Self; 2] {
         let date = self.date();
-        let begins = |month: Date| {
-            let day = i8::try_from(anchor).unwrap_or(i8::MAX);
-            let first = month.first_of_month();
-            let within = first.with().day(day.clamp(1, first.days_in_month()));
-            within.build().unwrap_or(first)
-        };
-        let following = |month: Date| {
-            let next = month.last_of_month().tomorrow();
-            next.map_or(Date::MAX, begins)
-        };
-        let this = begins(date);
+        let this = month_start(date, anchor);
         let bounds = if date < this {
             let before = date.first_of_month().yesterday().unwrap_or(Date::MIN);
-            [begins(before), this]
+            [month_start(before, anchor), this]
         } else {
-            [this, following(date)]
+            let next = date.last_of_month().tomorrow();
+            [
+                this,
+                next.map_or(Date::MAX, |next| month_start(next, anchor)),
+            ]
         };
         bounds.map(Self::from_date)
     }
@@ -284,6 +278,14 @@ impl Day {
     }
 }
 
+/// The day `anchor` of the month of a date, or the last day of a shorter month.
+fn month_start(date: Date, anchor: u8) -> Date {
+    let day = i8::try_from(anchor).unwrap_or(i8::MAX);
+    let first = date.first_of_month();
+    let within = first.with().day(day.clamp(1, first.days_in_month()));
+    within.build().unwrap_or(first)
+}
+
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.date())
@@ -295,7 +297,7 @@ impl fmt::Display for Day {
 #[error("write a timestamp such as 2027-01-31T00:00:00Z")]
 pub struct BadTimestamp;
 
-/// The text is not a day.
+/// The string is not a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a day such as 2026-11-22")]
 pub struct BadDay;
@@ -342,7 +344,7 @@ impl Serialize for Day {
     }
 }
 
-/// Whether the hours of an offset are 24 or more. The calendar library accepts such offsets, but RFC 3339 does not.
+/// Whether an offset is 24 hours or more. The calendar library accepts such offsets, but RFC 3339 does not.
 fn has_offset_of_days(text: &str) -> bool {
     let Some((_, offset)) = text.rsplit_once(['+', '-']) else {
         return false;

@@ -26,7 +26,7 @@ use super::{
 /// Minimum size of a step. A smaller change is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;
 
-/// Time for which the clock must stay ahead before it is followed.
+/// Time for which a step forward must last before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
 /// Means that there is no offset, so that `decide` handles every reading. No real offset is near this value.
@@ -55,7 +55,7 @@ pub enum ClockEvent {
         /// The time that applies from now on.
         applies: Wall,
     },
-    /// A step forward has lasted for a minute, and the clock is followed.
+    /// A step forward has lasted for a minute, so the clock's time is adopted.
     Followed {
         /// The time that applied before.
         from: Wall,
@@ -79,7 +79,7 @@ struct PendingStep {
     since: Boot,
 }
 
-/// The change of an offset from the offset in force. Times are as they would be without the step.
+/// How the clock's offset differs from the offset in force. Times are what the clock would show without the step.
 enum OffsetChange {
     /// An ordinary correction.
     Small,
@@ -87,7 +87,7 @@ enum OffsetChange {
     Back(Wall),
     /// The clock is ahead because of a new step.
     Ahead(StepDirection, Wall),
-    /// The clock is still ahead because of a step at this time.
+    /// The clock is still ahead because of the step that occurred at this time.
     StillAhead(Boot),
     /// The clock is ahead because of a step that has lasted for a minute.
     Lasted,
@@ -210,8 +210,8 @@ impl SharedTimeline {
         )
     }
 
-    /// Follows a reference clock that differs by `difference` nanoseconds, unless this changes the correction by no
-    /// more than `uncertainty`.
+    /// Follows a reference clock that differs by `difference` nanoseconds, if this changes the correction by more than
+    /// `uncertainty`.
     pub(super) fn correct(&self, difference: i64, uncertainty: Duration) {
         let change = self.correction.load(Ordering::Relaxed).abs_diff(difference);
         if u128::from(change) > uncertainty.as_nanos() {
@@ -226,7 +226,7 @@ impl SharedTimeline {
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
-    /// Decides the time of a reading, which is taken under the lock so that readings are decided in order.
+    /// Decides the time of a reading. The clocks are read under the lock, so that readings are processed in order.
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = self.timeline.lock();
         let shown = read();

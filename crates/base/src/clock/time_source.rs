@@ -66,7 +66,7 @@ const READINGS: usize = 5;
 
 /// Maximum duration of a reading of a reference clock. A longer reading is too uncertain.
 const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
-/// A smaller change of the difference from a reference clock is ignored.
+/// Smaller changes in the difference from a reference clock are ignored.
 const REFERENCE_JITTER: Duration = Duration::from_millis(5);
 
 impl ClockSource {
@@ -203,7 +203,7 @@ impl Clock {
         }
     }
 
-    /// Only monotonic time, at half the cost of both times.
+    /// Monotonic time only, at half the cost of reading both clocks.
     pub fn mono(&self) -> Mono {
         match &self.source {
             ClockSource::System { started } => mono(*started),

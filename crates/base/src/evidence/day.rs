@@ -12,7 +12,7 @@ const HOURS: usize = 24;
 const VERSION: u8 = 1;
 /// The numbers of networks and agents that four bits can represent. Other numbers are rounded down.
 const LEVELS: [u8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// The value of the first minute of an hour in which no model was requested.
+/// The value stored as the first minute if no model was requested in an hour.
 const NEVER: u8 = u8::MAX;
 
 /// An hour of a day.
@@ -44,7 +44,7 @@ pub struct DayEvidence {
     pub models: u16,
     /// Networks of the day.
     pub networks: BitSet<4>,
-    /// Products in user agents of the day.
+    /// Products in the day's user agents.
     pub agents: BitSet<1>,
     /// Maximum number of networks within ten minutes.
     pub concurrent: u8,
@@ -247,13 +247,17 @@ impl DayEvidence {
 /// The share of models, corrected for models with the same position. The correction is larger for 2,000 models than for
 /// 150.
 fn share(models: u16, catalogue: u16) -> f64 {
-    const POSITIONS: f64 = 2_048.0;
-    let number = |set: u16| -(1.0 - f64::from(set).min(POSITIONS - 1.0) / POSITIONS).ln();
     if catalogue == 0 {
         0.0
     } else {
-        (number(models) / number(catalogue)).min(1.0)
+        (corrected(models) / corrected(catalogue)).min(1.0)
     }
+}
+
+/// A measure of the number of models that occupy `set` positions.
+fn corrected(set: u16) -> f64 {
+    const POSITIONS: f64 = 2_048.0;
+    -(1.0 - f64::from(set).min(POSITIONS - 1.0) / POSITIONS).ln()
 }
 
 /// Encodes a number with eight steps for each doubling.
@@ -421,8 +425,8 @@ mod tests {
 
     #[test]
     fn an_application_in_use_takes_at_most_a_kilobyte() {
-        // There can be two values: one in the account since the last recording, and one in the process for earlier
-        // requests. Each has an allocator header.
+        // There can be two values: one in the account, for requests since the last recording, and one outside the account, for
+        // earlier requests. Each has an allocator header.
         assert!(
             2 * (size_of::<HourEvidence>() + 32) <= 1_024,
             "{}",

@@ -11,7 +11,7 @@ const MILLIS_A_MINUTE: u64 = 60_000;
 pub(super) const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
 /// Networks that were used within a window of this length count as concurrent.
 const WINDOW_MINUTES: u64 = 10;
-/// The value of the first minute if no model was requested.
+/// The value of `first_minute` if no model was requested.
 const NEVER: u8 = u8::MAX;
 const VERSION: u8 = 1;
 
@@ -153,7 +153,7 @@ impl HourEvidence {
             .max(u8::try_from(networks).unwrap_or(u8::MAX));
     }
 
-    /// Adds evidence of the same hour from another gateway, or from a later time.
+    /// Adds evidence of the same hour that another gateway recorded, or that was recorded later.
     pub fn add(&mut self, other: &Self) {
         let counts = &mut self.counts;
         let more = &other.counts;

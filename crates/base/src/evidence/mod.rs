@@ -1,5 +1,5 @@
-//! Evidence of how an application uses the service: the observations of each gateway in an hour, and the record of a
-//! day that these are merged into.
+//! Evidence of how an application uses the service: each gateway's hourly observations, and the daily record into which they are
+//! merged.
 //!
 //! The code is pure, and memory use is bounded. Addresses are not kept: networks and user agents are mapped to
 //! positions in small bit sets by a hash with a key that changes every day. Sets can be merged repeatedly and in any

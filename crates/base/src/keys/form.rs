@@ -63,7 +63,7 @@ impl KeyForm {
         Ok(Secret::new(text))
     }
 
-    /// The key that is derived from a text. The text must be as secret as the key.
+    /// The key that is derived from a string, which must be as secret as the key.
     pub fn derive(&self, text: &str) -> Secret {
         let digits = (0_u64..)
             .flat_map(|number| *Digest::of(&format!("{number} {text}")).as_bytes())
@@ -76,20 +76,15 @@ impl KeyForm {
         Secret::new(key)
     }
 
-    /// Whether a text should be looked up. The cost is bounded, so clients cannot exhaust the CPU.
+    /// Whether a string should be looked up as a key. The cost is bounded, so clients cannot exhaust the CPU.
     pub fn fits(&self, text: &str) -> bool {
         self.is_ours(text) || (self.accept_imported && is_importable(text))
     }
 
-    /// Whether a text has the form of keys that this installation creates.
+    /// Whether a string has the form of the keys that this installation creates.
     pub fn is_ours(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&self.lead) else {
             return false;
-        };
-        // There is no branch per byte, so that the compiler can vectorize the loop.
-        let is_base62 = |text: &str| {
-            text.bytes()
-                .fold(true, |all, byte| all & byte.is_ascii_alphanumeric())
         };
         if rest.len() != RANDOM + CHECK || !is_base62(rest) {
             return false;
@@ -98,7 +93,7 @@ impl KeyForm {
             .is_some_and(|(body, check)| checksum(body) == *check.as_bytes())
     }
 
-    /// Whether a text contains a key of this form.
+    /// Whether a string contains a key of this form.
     pub fn is_within(&self, text: &str) -> bool {
         self.find_in(text.as_bytes()).next().is_some()
     }
@@ -118,6 +113,12 @@ impl KeyForm {
     pub const fn length(&self) -> usize {
         self.lead.len() + RANDOM + CHECK
     }
+}
+
+fn is_base62(text: &str) -> bool {
+    // There is no branch per byte, so that the compiler can vectorize the loop.
+    text.bytes()
+        .fold(true, |all, byte| all & byte.is_ascii_alphanumeric())
 }
 
 fn is_importable(text: &str) -> bool {

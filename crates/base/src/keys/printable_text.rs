@@ -34,7 +34,7 @@ pub enum BadText {
     /// A text of one line, with its name.
     #[error("the {0} must be 1 to {MAX_TEXT} printable characters{1}")]
     Line(&'static str, TextFlaw),
-    /// The address of a website, with its name.
+    /// The URL of a website, with the name of its field.
     #[error("the {0} {1}")]
     Website(&'static str, BadWebsite),
     /// A message.
@@ -52,19 +52,20 @@ impl BadText {
     }
 }
 
-/// Checks a text of one line, if there is one.
+/// Checks an optional one-line string.
 pub fn check_text(what: &'static str, text: Option<&str>) -> Result<(), BadText> {
-    let flaw = |text: &str| {
-        let length = text.chars().take(MAX_TEXT + 1).count();
-        let is_fit = (1..=MAX_TEXT).contains(&length) && !text.trim().is_empty();
-        let character = misplaced_character(text).map(TextFlaw::Character);
-        character.or_else(|| (!is_fit).then_some(TextFlaw::Length))
-    };
-    text.and_then(flaw)
+    text.and_then(flaw_of)
         .map_or(Ok(()), |flaw| Err(BadText::Line(what, flaw)))
 }
 
-/// A message as it is stored, which may have several lines.
+fn flaw_of(text: &str) -> Option<TextFlaw> {
+    let length = text.chars().take(MAX_TEXT + 1).count();
+    let is_fit = (1..=MAX_TEXT).contains(&length) && !text.trim().is_empty();
+    let character = misplaced_character(text).map(TextFlaw::Character);
+    character.or_else(|| (!is_fit).then_some(TextFlaw::Length))
+}
+
+/// Checks a message, which may have several lines. Returns it in the form in which it is stored.
 pub fn checked_message(message: &str) -> Result<String, BadText> {
     let message = message.replace("\r\n", "\n").trim().to_owned();
     let is_short = message.chars().take(MAX_MESSAGE + 1).count() <= MAX_MESSAGE;
@@ -104,12 +105,6 @@ const fn is_variation_selector(character: char) -> bool {
 /// The first character that is misleading at its position. A joiner is needed between letters of some scripts and
 /// between emojis, and the selector U+FE0F is part of many emojis. Elsewhere these characters are invisible.
 fn misplaced_character(text: &str) -> Option<char> {
-    let is_joiner = |character| matches!(character, '\u{200C}' | '\u{200D}');
-    let is_letter = |beside: Option<char>| {
-        beside.is_some_and(|beside| {
-            !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace()
-        })
-    };
     let mut before = None;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -124,6 +119,17 @@ fn misplaced_character(text: &str) -> Option<char> {
         before = Some(character);
     }
     None
+}
+
+/// Whether a neighbour can be joined: a letter of another script, or an emoji.
+fn is_letter(neighbour: Option<char>) -> bool {
+    neighbour.is_some_and(|character| {
+        !character.is_ascii() && !is_joiner(character) && !character.is_whitespace()
+    })
+}
+
+const fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200C}' | '\u{200D}')
 }
 
 #[cfg(test)]

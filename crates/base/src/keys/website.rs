@@ -38,11 +38,11 @@ pub fn check_website(text: &str) -> Result<(), BadWebsite> {
     }
 }
 
-/// Checks that a text is an absolute URL of any length.
+/// Checks that a string is an absolute URL, of any length.
 pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     if text
         .bytes()
-        .any(|byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte))
+        .any(|byte| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte))
     {
         return Err(BadWebsite::Characters);
     }
@@ -64,7 +64,7 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     if !is_host(host) {
         return Err(BadWebsite::Host);
     }
-    if port.is_none_or(|port: &str| {
+    if port.is_none_or(|port| {
         port.parse::<u16>()
             .is_ok_and(|number| number > 0 && number.to_string() == port)
     }) {
@@ -74,7 +74,7 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     }
 }
 
-/// Whether a text is a host name or an IP address. An IPv6 address must be in brackets.
+/// Whether a string is a host name or an IP address. An IPv6 address must be in brackets.
 fn is_host(host: &str) -> bool {
     if let Some(inside) = host
         .strip_prefix('[')
@@ -86,7 +86,7 @@ fn is_host(host: &str) -> bool {
         !label.is_empty()
             && label
                 .bytes()
-                .all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     })
 }
 

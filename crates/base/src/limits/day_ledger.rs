@@ -2,11 +2,11 @@
 //! windows that contain the day: the day itself and the windows of the other calendar limits.
 //!
 //! A node is one process, from its start to its end. All of its numbers are totals of the day, which never decrease. Every report
-//! contains the node's known totals and its requested total. A repeated, delayed or reordered
-//! report therefore has no effect a second time:
+//! contains the node's known totals and its requested total. A repeated, delayed or reordered report therefore has no additional
+//! effect:
 //!
 //! 1. A node spends at most the difference `granted − returned` of its known totals, and returns a unit only after it has decided
-//! never to spend it.
+//!    never to spend it.
 //! 2. After every commit, the total of a window is the sum of `granted − returned` of all nodes on its days, and never
 //!    exceeds the largest quota of the window.
 //! 3. Therefore all nodes together spend at most that quota. This does not depend on clocks, failure detection or
@@ -56,8 +56,8 @@ pub struct NodeReport {
 }
 
 impl NodeReport {
-    /// The report of a node that `owes` units, if `unleased` units may still be granted in other windows. In addition
-    /// to the owed units, it leases at most a quarter of the unleased units, but at least one.
+    /// Limits the request of a node that `owes` units. In addition to the owed units, the node requests at most a quarter of the
+    /// `unleased` units that may still be granted in other windows, or one unit if a quarter is less.
     #[must_use]
     pub fn within(self, owes: u32, unleased: u32) -> Self {
         let most = owes.saturating_add((unleased / 4).max(1));

@@ -32,7 +32,7 @@ pub enum AdmissionVerdict {
         /// Whether to lease more units now.
         runs_low: bool,
     },
-    /// A token is taken. This rule leaves no unit, so the request may only revalidate the caller's copy.
+    /// A token is taken. This rule has no units left, so the request may only revalidate the caller's copy.
     RevalidateOnly(LimitRule),
     /// A token is taken. The ledger is unreachable, and no unit or grace is left, so the request may only revalidate
     /// the caller's copy.
@@ -50,8 +50,8 @@ pub enum AdmissionVerdict {
     ReserveFirst,
     /// Nothing is taken. The ledger is unreachable, and no unit or grace is left.
     NoUnits,
-    /// Nothing is taken. The ledger is unreachable and this gateway has no token of the minute, but the limit is not
-    /// used up.
+    /// Nothing is taken. The ledger is unreachable and this gateway has no token left for the minute, but the limit is not used
+    /// up.
     NoToken {
         /// Time until the gateway's next token.
         wait: Duration,
@@ -95,8 +95,7 @@ impl AccountBalance {
         }
     }
 
-    /// Decides on a request. A `conditional` request (with `If-None-Match`) may revalidate even when the day is used
-    /// up.
+    /// Decides on a request. A `conditional` request (with `If-None-Match`) may revalidate even when the day's units are used up.
     pub fn admit(
         self,
         limits: &Limits,
@@ -106,8 +105,8 @@ impl AccountBalance {
     ) -> (Self, AdmissionVerdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.remaining(limits.day) == 0;
-        // If nothing is taken, only the day changes. If an unused minute were rebased to a smaller tier, the use under
-        // a larger tier would be lost.
+        // If nothing is taken, only the day changes. Rebasing the minute's bucket to a smaller tier without using it would lose
+        // usage recorded under a larger tier.
         let untouched = Self {
             day: before.day,
             ..self

@@ -76,7 +76,7 @@ enum GraceRules {
     ReturnsOwing,
     /// Bug: the share of a killed process is free.
     Reclaim,
-    /// Bug: each gateway divides by the number of gateways in its own settings.
+    /// Bug: each gateway divides the grace by the number of gateways in its own settings.
     OwnNumber,
     /// Bug: units of earlier processes are forgotten when they are charged, even if the charge exceeds the quota.
     ForgetsCharged,
@@ -151,7 +151,7 @@ impl GraceFleet {
             GraceStep::Start(at) if self.processes[at].is_none() => self.start(at),
             GraceStep::Request(at, requests) => {
                 let mut spent = None;
-                // Once one request is refused, the others are too.
+                // After one refusal, the remaining requests would be refused too.
                 for _ in 0..requests {
                     self.with(at, Self::request);
                     let now = self.processes[at]

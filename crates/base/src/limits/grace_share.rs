@@ -50,7 +50,7 @@ pub struct GraceHolder {
     pub share: GraceShare,
     /// Identifies the holder and the processes that continue its share.
     pub token: u64,
-    /// Sequence number of the process among these processes, from 0.
+    /// Sequence number of the process among the processes with this token, from 0.
     pub life: u32,
     /// The process.
     pub node: u64,
@@ -61,7 +61,7 @@ pub struct GraceHolder {
 pub struct GraceClaim {
     /// The day.
     pub day: Day,
-    /// Number of shares, if this is the first holder of the day.
+    /// Number of shares, used if no share of the day is held yet.
     pub gateways: u32,
     /// The share that the process holds.
     pub held: Option<GraceShare>,
@@ -211,7 +211,7 @@ mod tests {
                 ..of_three
             }]),
             None,
-            "the day has other shares now"
+            "the day now has a different number of shares"
         );
     }
 }

@@ -37,7 +37,7 @@ pub struct DayBalance {
     returned: u32,
     spent: u32,
     held: u32,
-    /// The total that is durably recorded as granted. Without a lease, units in use never exceed this total.
+    /// The total that is durably recorded as granted. Units are used without a lease only up to this total.
     reserved: u32,
     /// Units granted by the ledger to other nodes and earlier processes. Together with leased units, they never exceed
     /// a quota.
@@ -45,7 +45,7 @@ pub struct DayBalance {
 }
 
 impl DayBalance {
-    /// The initial balance. Nothing is leased, and earlier processes or other nodes have `granted` units.
+    /// The initial balance: nothing is leased, and `granted` units belong to earlier processes or other nodes.
     pub fn opened(day: Day, granted: u64) -> Self {
         Self {
             day,
@@ -79,8 +79,8 @@ impl DayBalance {
         quota.saturating_sub(self.elsewhere.saturating_add(self.leased()))
     }
 
-    /// Whether this process alone uses less than the quota. If the quota is exhausted, other nodes then have units that
-    /// they may return.
+    /// Whether this process alone uses less than the quota. If so, and the quota is exhausted, other nodes have units that they
+    /// may return.
     pub fn may_gain(self, quota: u32) -> bool {
         self.in_use() < quota
     }
@@ -152,8 +152,9 @@ impl DayBalance {
         self.in_use().saturating_sub(self.leased())
     }
 
-    /// Number of units to lease next: owed units, plus units that fill the balance up to one lease, including requests
-    /// in flight. If more requests than that are in flight, one unit.
+    /// Number of units to lease next: the owed units, plus the units that fill the balance up to one lease. Units held by
+    /// requests in flight count as part of the balance. If these requests hold a whole lease or more, one additional unit is
+    /// leased.
     pub fn units_to_lease(self, quota: u32) -> u32 {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
@@ -164,7 +165,7 @@ impl DayBalance {
             .min(self.unleased(quota))
     }
 
-    /// Whether to lease more units now. This is the case at half a lease, so that requests do not have to wait. Under a
+    /// Whether to lease more units now. This is the case once at most half a lease is left, so that requests do not have to wait. Under a
     /// small quota, whose lease is always a single unit, units are leased on demand.
     pub fn runs_low(self, quota: u32) -> bool {
         let is_low = self.idle() == 0 || self.unspent() <= self.one_lease(quota) / 2;
@@ -303,7 +304,7 @@ impl DayBalance {
         }
     }
 
-    /// The report that charges units without a lease to the ledger. All units in use count as granted.
+    /// The report that charges unleased units to the ledger. All units in use count as granted.
     pub fn charge(self) -> NodeReport {
         let known = NodeTotals {
             granted: self.granted.saturating_add(self.owed()),

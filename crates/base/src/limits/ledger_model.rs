@@ -23,11 +23,11 @@ pub(super) enum LedgerRules {
     AnyDay,
     /// Bug: a node spends its remaining units on the next day.
     KeepsUnits,
-    /// Bug: a grant must fit only into the day.
+    /// Bug: a grant is limited only by the quota of the day, not of the month.
     DayDecides,
-    /// Bug: the month is changed by grants, but not by returns.
+    /// Bug: grants change the month's units, but returns do not.
     KeepsReturned,
-    /// Bug: the month is changed by the difference in the report, not by the difference of the node's totals.
+    /// Bug: the month's units change by the difference in the report, not by the change in the node's totals.
     MonthIncrements,
     /// Bug: units count in the ledger's current month, not in the month of their day.
     MonthOfLedger,

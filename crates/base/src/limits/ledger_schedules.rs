@@ -8,11 +8,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{
-    day_ledger::{NodeReport, NodeTotals, WindowTotals},
-    found_bugs::{is_found, pick},
-    ledger_model::{LedgerRows, LedgerRules, MONTH},
-};
+use super::day_ledger::{NodeReport, NodeTotals, WindowTotals};
+use super::found_bugs::{is_found, pick};
+use super::ledger_model::{LedgerRows, LedgerRules, MONTH};
 
 const CASES: u32 = 20_000;
 const NODES: usize = 3;
@@ -27,7 +25,7 @@ enum FleetStep {
         node: usize,
         units: u32,
     },
-    /// A node sends a report that returns units of yesterday.
+    /// A node sends a report that returns yesterday's units.
     ReportEnded {
         node: usize,
     },
@@ -50,7 +48,7 @@ enum FleetStep {
     Spend {
         node: usize,
     },
-    /// A node decides not to spend up to this many units. The next report returns them.
+    /// A node sets aside up to this many unspent units. Its next report returns them.
     GiveBack {
         node: usize,
         units: u32,
@@ -333,7 +331,7 @@ impl Fleet {
             let stated = node.granted.saturating_sub(report.known.granted);
             of_month = counted + u64::from(stated);
         }
-        // The current rows, changed by the differences from the rows that were seen.
+        // The current rows, plus the changes that the report made to the rows that it had read.
         let of_day = (self.ledger.of_day(day) + of_day).saturating_sub(seen.of_day(day));
         let of_month = (self.ledger.of_month(month) + of_month).saturating_sub(counted);
         let totals = NodeTotals {
@@ -424,7 +422,7 @@ impl Fleet {
             let most = u64::from(MONTH_QUOTA) + self.forgotten;
             if *counted != granted || *counted != held || spent > most {
                 return Err(format!(
-                    "month {month}: {counted} counted, {granted} in its days, {held} held, {spent} spent"
+                    "month {month}: {counted} counted, {granted} granted on its days, {held} held, {spent} spent"
                 ));
             }
         }
@@ -469,7 +467,7 @@ proptest! {
     }
 }
 
-/// Whether one of some thousand schedules shows that these rules are wrong.
+/// Whether one of several thousand schedules shows that these rules are wrong.
 fn is_bug_found(rules: LedgerRules, most_lost: usize) -> bool {
     is_found(&steps(most_lost), 1_000, |steps| match run(rules, &steps) {
         Ok(mut fleet) => {

@@ -32,14 +32,14 @@ use crate::{
     },
 };
 
-/// The first chunk is one in this many tokens of the limit.
+/// The first chunk is the limit divided by this number.
 const FIRST_CHUNK: u32 = 20;
 /// A lease in use is renewed after this time.
 const RENEW_AFTER: Duration = Duration::from_mins(1);
 /// Tokens that were not used for this long are returned.
 const IDLE: Duration = Duration::from_secs(30);
 /// Time after which a report states that all tokens were used, if no report requests more tokens.
-// Until this report, the pool is not refilled for these tokens. A busy caller needs the next tokens sooner.
+// Until this report, the ledger counts these tokens as held and does not refill them. A busy caller needs the next tokens sooner.
 const ALL_USED: Duration = Duration::from_secs(1);
 /// Minimum interval between reports that find no token.
 // A limit of 1,200 refills a token every 50 ms. A caller above the limit does not need a report for each token.
@@ -91,10 +91,10 @@ impl MinuteLease {
         now >= self.ask_at
     }
 
-    /// Whether a report that is sent anyway should request tokens.
+    /// Whether a report that is sent for another reason should also request tokens.
     pub fn is_due(&self, now: Mono) -> bool {
         let is_low = self.in_hand(now) <= self.chunk / 4;
-        // If a part of the limit was used without the ledger, it is replaced with tokens from the ledger.
+        // This gateway's own part of the limit, which applied while the ledger was unreachable, is replaced with tokens from the ledger.
         let is_needed = is_low || now >= self.renew_at || self.own_part.is_some();
         is_needed && self.may_ask(now)
     }
@@ -104,8 +104,8 @@ impl MinuteLease {
         self.chunk > 1 && self.is_due(now)
     }
 
-    /// Whether the lease should end before it is used again, because tokens were neither granted nor used for 30
-    /// seconds, or all were used.
+    /// Whether the lease should end before it is used again: no token was granted or used for 30 seconds, or the last token was
+    /// used at least a second ago.
     pub fn is_idle(&self, now: Mono) -> bool {
         let end = if self.held == 0 { ALL_USED } else { IDLE };
         self.is_leased(now) && now.since(self.used_at) >= end
@@ -141,8 +141,8 @@ impl MinuteLease {
         }
     }
 
-    /// The next chunk: doubled if few tokens are left, halved if most are left. It is at most an equal part of the
-    /// limit, so that a gateway that can no longer reach the ledger has no more than its part.
+    /// The next chunk: doubled if few tokens are left, halved if most are left. It is at most the limit divided by the number of
+    /// gateways, so that a gateway that can no longer reach the ledger holds no more than that.
     fn next_chunk(&self, in_hand: u32, limit: u32, gateways: NonZeroU32) -> u32 {
         let most = (limit / gateways).max(1);
         let first = (limit / FIRST_CHUNK).clamp(1, most);
@@ -213,8 +213,8 @@ impl MinuteLease {
         self.held = self.leased.min(self.held.saturating_add(1));
     }
 
-    /// Begins to use an equal part of the limit, because the ledger has been unreachable since `since`. The part begins
-    /// with the tokens in hand, so all parts together begin with at most the tokens of one bucket.
+    /// Begins to use this gateway's equal part of the limit, because the ledger has been unreachable since `since`. The part
+    /// starts with the tokens in hand, so the parts of all gateways together start with at most the tokens of one bucket.
     fn use_own_part(&mut self, limit: u32, gateways: NonZeroU32, since: Mono, now: Mono) {
         if self.own_part.is_some_and(|own| own.since >= since) {
             return;
@@ -234,7 +234,7 @@ impl MinuteLease {
     /// Tokens that a request can use.
     fn usable(&self, ledger: LeaseAvailability, now: Mono) -> u32 {
         match (ledger, self.own_part) {
-            // The next report replaces the part.
+            // The next report replaces the part with tokens from the ledger.
             (LeaseAvailability::Reachable, Some(_)) => 0,
             (LeaseAvailability::Reachable, None) | (LeaseAvailability::Unreachable { .. }, _) => {
                 self.in_hand(now)
@@ -266,7 +266,7 @@ impl MinuteLease {
             }
             (LeaseAvailability::Unreachable { .. }, ..) => AdmissionVerdict::NoUnits,
             (LeaseAvailability::Reachable, ..) if self.may_ask(now) => AdmissionVerdict::LeaseFirst,
-            // The day is reported, because the caller has to wait longer for it.
+            // Reports the used-up quota, because the caller has to wait longer for it than for a token.
             (LeaseAvailability::Reachable, _, AdmissionVerdict::RevalidateOnly(rule)) => {
                 AdmissionVerdict::Refused(rule)
             }
@@ -289,7 +289,7 @@ impl MinuteLease {
 }
 
 impl AccountBalance {
-    /// Decides on a request with the tokens of one of several gateways.
+    /// Decides on a request at one of several gateways, with the tokens that this gateway holds.
     pub fn admit_leased(
         self,
         lease: &mut MinuteLease,
@@ -326,7 +326,7 @@ impl AccountBalance {
         (after, verdict)
     }
 
-    /// Status of the minute, based on the tokens in hand and the tokens known to be elsewhere.
+    /// Status of the minute limit, based on the tokens in hand and the tokens known to be elsewhere.
     pub fn leased_minute_status(
         self,
         lease: &MinuteLease,

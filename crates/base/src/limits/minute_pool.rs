@@ -7,9 +7,9 @@
 //! 1. Together they refill no faster than the bucket and only below its limit. Each admission takes a token of a
 //!    gateway.
 //! 2. A lease ends after [`LIFETIME`]. Tokens that were not returned by then count as spent. The gateway measures this time from
-//! before it sends its report, and the pool measures it from the decision, so the gateway stops first.
+//!    before it sends its report, and the pool measures it from the decision, so the gateway stops first.
 //! 3. Reports of a gateway are applied in order. A gateway has one call in flight per application, and the engine holds a lock on
-//! the pool from the read to the commit, so an abandoned call cannot change the pool later.
+//!    the pool from the read to the commit, so an abandoned call cannot change the pool later.
 //! 4. If a report is applied twice or its reply is lost, only the granted tokens are lost.
 //!
 //! `minute_lease` has the rules of the gateway.
@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::bucket::TOKEN;
 
-/// The lifetime of a lease of tokens.
+/// The lifetime of a token lease.
 // This is longer than the time until a lease in use is renewed plus the time until an unused lease is returned.
 pub(super) const LIFETIME: Duration = Duration::from_secs(100);
 /// Delay before the next report while other gateways hold the whole limit. They return unused tokens within half a
 /// minute.
 const ALL_HELD: Duration = Duration::from_secs(1);
 
-/// A gateway's report about its tokens of an application's minute.
+/// A gateway's report about its tokens from an application's minute limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinuteReport {
     /// Tokens that the gateway holds.
@@ -85,7 +85,7 @@ impl MinutePool {
         }
     }
 
-    /// The limit of the last report.
+    /// The limit in the last report.
     pub const fn limit(&self) -> u32 {
         self.limit
     }
@@ -95,7 +95,7 @@ impl MinutePool {
         self.as_of
     }
 
-    /// Applies a report of a node at `now`, in microseconds.
+    /// Applies a node's report at `now`, in microseconds.
     pub fn apply(&mut self, node: u64, report: &MinuteReport, now: i64) -> MinuteGrant {
         self.count_used(node, report, now);
         self.refill(now);
@@ -127,7 +127,7 @@ impl MinutePool {
         }
     }
 
-    /// Counts the used tokens of a node as used at the time of its last use, so that the pool is refilled from then on.
+    /// Records that a node's used tokens were spent at the time of its last use, so that the pool is refilled from then on.
     fn count_used(&mut self, node: u64, report: &MinuteReport, now: i64) {
         self.refill(now.saturating_sub(micros(report.unused_for)));
         let returned = u32::try_from(report.returned).unwrap_or(0);
@@ -155,7 +155,7 @@ impl MinutePool {
     fn refill_until(&mut self, at: i64) {
         // The clock may have been set back.
         let elapsed = at.saturating_sub(self.as_of).max(0);
-        // A sixtieth of the limit per second equals as many millionths of a token per microsecond.
+        // A rate in tokens per second is the same number in millionths of a token per microsecond.
         let gained = i64::from(self.limit).saturating_mul(elapsed) / 60;
         self.tokens = self.tokens.saturating_add(gained).min(self.room());
         self.as_of = self.as_of.max(at);
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// A pool of 60 tokens, with these numbers held by two gateways.
+    /// A pool of 60 tokens, of which two gateways hold these numbers.
     fn leased(first: u32, second: u32) -> MinutePool {
         let mut pool = MinutePool::new(60, 0);
         assert_eq!(pool.apply(1, &wants(first), 0).tokens, first);

@@ -1,7 +1,7 @@
 //! Random schedules of gateways that share a minute limit: requests, reports that are repeated or lost, lost replies,
 //! tokens that are given back, crashes, pauses and outages of the ledger.
 //!
-//! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
+//! Every admitted request must also be admitted by a single bucket with the whole limit. The same schedules run against rules
 //! with known bugs, and must find each bug.
 
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
@@ -106,7 +106,7 @@ struct SharingGateway {
     id: u64,
     lease: MinuteLease,
     call: Option<SentMinuteReport>,
-    /// Admitted requests that may be given back.
+    /// Admitted requests whose tokens may be given back.
     admitted: u32,
 }
 
@@ -120,7 +120,7 @@ struct SharedMinute {
     late: Vec<(u64, MinuteReport)>,
     /// The time when each gateway notices an outage.
     outage: Option<[Mono; 3]>,
-    /// One bucket of the whole limit that serves the same requests: the content in millionths of a token, and the time
+    /// A single bucket with the whole limit, which serves the same requests: the content in millionths of a token, and the time
     /// of its last refill.
     whole: (i64, Mono),
 }

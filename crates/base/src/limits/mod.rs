@@ -1,6 +1,6 @@
 //! Decides on requests: takes limits, balances and `now`, and returns a verdict.
 //!
-//! Nothing here waits, locks or identifies a caller, and only `NetworkLimit` has state. The limits are in `table`: the
+//! Nothing here waits, takes a lock or identifies a caller, and only `NetworkLimit` has state. The limits are in `table`: the
 //! minute (a token bucket that pays for work), the day (units of a UTC day, leased from a ledger, that pay for
 //! delivered data) and the guard (a token bucket that pays for refusals). Balances are kept in `accounts`. Units come
 //! from `store`.

@@ -17,7 +17,7 @@ use super::{LimitRule, LimitStatus, TokenBucket};
 
 // Each limit takes half a MiB. Networks that share a bucket share its limit.
 const BUCKETS: usize = 65_536;
-/// A network is modest until it has used one in this many tokens of its limit.
+/// A network is modest if it has used at most its limit divided by this number.
 const MODEST: u32 = 8;
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -267,7 +267,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The number of allowed requests, one from each of these addresses.
+    /// The number of allowed requests if each of these addresses sends one.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
         addresses
             .filter(|client| limit.take("", *client, now(100_000)).is_ok())

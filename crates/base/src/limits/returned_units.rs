@@ -7,7 +7,7 @@ use crate::clock::Mono;
 /// Minimum and maximum time between two attempts.
 const WAIT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
 
-/// The time of the next attempt. Each attempt without success doubles the wait, because gateways rarely return units.
+/// The time of the next attempt. Each unsuccessful attempt doubles the wait, because gateways rarely return units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnedUnits {
     next: Mono,

@@ -57,8 +57,8 @@ pub struct LimitStatus {
 }
 
 impl LimitStatus {
-    /// The status for a request that this rule refused. Nothing remains, even if units or tokens were returned since
-    /// the request was `decided`. The reset of a minute is the time of the next token. The reset of a calendar limit is
+    /// The status for a request that this rule refused. Nothing remains, even if units or tokens have been returned since the
+    /// decision at `decided`. The reset of a minute is the time of the next token. The reset of a calendar limit is
     /// a midnight. If that midnight has passed, the request may be repeated without a wait.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = || now.wall.plus(Duration::from_secs(1)).rounded_up();
@@ -91,7 +91,7 @@ impl LimitStatus {
     }
 }
 
-/// The last day on which months can begin.
+/// The maximum of `month_anchor`, the day of the month on which months begin.
 const LAST_DAY: u32 = 31;
 
 /// The limits that are set for one application or account. In JSON they are an object with one member per limit.
@@ -132,7 +132,7 @@ impl OwnLimits {
             .map(|(_, value)| value)
     }
 
-    /// These limits with a new value of a setting.
+    /// These limits with a new value for one setting.
     #[must_use]
     pub fn with(mut self, setting: LimitSetting, value: impl Into<Option<u32>>) -> Self {
         let value = value.into();
@@ -162,7 +162,7 @@ impl OwnLimits {
         kept.fold(Self::NONE, |own, (setting, value)| own.with(setting, value))
     }
 
-    /// These limits of an application together with the limits of an account.
+    /// These limits of an application combined with the limits of an account.
     #[must_use]
     pub fn with_owner(self, account: Self) -> Self {
         let limits = account.within(Scope::Owner).each();
@@ -213,7 +213,7 @@ impl OwnLimits {
         Some(serde_json::to_string(&self).expect("names and numbers are JSON"))
     }
 
-    /// Parses the stored form. Gateways compare the texts, so a different spelling is an error.
+    /// Parses the stored form. Gateways compare these strings, so a different spelling is an error.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let read = serde_json::from_str::<Self>(text)
             .map_err(|bad| format!("own_limits cannot be read: {bad}"))?;
@@ -226,7 +226,7 @@ impl OwnLimits {
 }
 
 impl LimitChanges {
-    /// This change with another changed setting.
+    /// Adds another changed setting.
     #[must_use]
     pub fn with(mut self, setting: LimitSetting, value: impl Into<Option<u32>>) -> Self {
         self.changed.insert(setting, value.into());

@@ -136,8 +136,7 @@ struct ScheduleWorld {
     /// Units of the current day that were granted by the ledger and delivered to callers before this process started.
     granted_before: u64,
     delivered_before: u64,
-    /// Days for which no later process has the share, because a process ended with owed units or moved on to a later
-    /// day.
+    /// Days whose grace share is lost to later processes, because a process ended with owed units or moved on to a later day.
     lost_shares: BTreeSet<Day>,
 }
 
@@ -166,7 +165,7 @@ impl ScheduleWorld {
         }
     }
 
-    /// The day of the balance, updated as by a request at this moment.
+    /// The balance's day, after the update that a request would make at this moment.
     fn day(&mut self) -> Day {
         self.roll(self.now.wall.day())
     }
@@ -203,7 +202,7 @@ impl ScheduleWorld {
         (self.day(), self.balance.day.remaining(self.limits.day))
     }
 
-    /// The ledger's part of a lease; `None` if it is unreachable.
+    /// The ledger's part of a lease; `None` if the ledger is unreachable.
     fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
         let day = self.day();
         let report = self.balance.day.report(self.limits.day);
@@ -232,7 +231,7 @@ impl ScheduleWorld {
                     self.most_running = self.most_running.max(self.running.len());
                     return;
                 }
-                // A call in flight is shared, so its reply is applied first.
+                // Requests share a call in flight, so the call's reply is applied first.
                 AdmissionVerdict::LeaseFirst => {
                     match self.pending.take().or_else(|| self.begin_lease()) {
                         Some(answer) => self.end_lease(answer),
@@ -271,7 +270,7 @@ impl ScheduleWorld {
     }
 
     fn drain(&mut self) {
-        // No lease is in flight, because a shutdown waits for it.
+        // No lease is in flight, because a shutdown waits for leases.
         if !self.is_away && self.pending.is_none() {
             let day = self.balance.day.day();
             let (left, report) = self.balance.day.release();
@@ -455,7 +454,7 @@ proptest! {
                 prop_assert!(after <= before.saturating_add(forgotten), "{:?}: {} after {}", step, after, before);
             }
         }
-        // At the end, every granted unit was delivered, lost in a crash, or returned.
+        // At the end, every granted unit has been delivered, lost in a crash, or returned.
         world.is_away = false;
         world.restart();
         let day = world.balance.day.day();

@@ -1,8 +1,8 @@
-//! The settlement of a day: after its end, a process returns the units that it did not spend to the ledger. Otherwise, months and
-//! the windows of owners would lose these units.
+//! The settlement of a day: after its end, a process returns its unspent units to the ledger. Otherwise, these
+//! units would continue to count in the month and in the owner's windows.
 //!
 //! A process reports the final totals of a day until the ledger has confirmed them. A reply states all units that were
-//! granted to the process, so units whose grant was not answered are returned by the next report. Only the process that
+//! granted to the process, so units granted in a lost reply are returned by the next report. Only the process that
 //! leased a unit returns it. So no unit that may still be spent is granted again, and only a crash leaves units unsettled.
 //!
 //! Pure.
@@ -18,7 +18,7 @@ use super::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConfirmedTotals {
     totals: NodeTotals,
-    /// Whether a later call, whose reply was lost, may have changed them.
+    /// Whether a later call, whose reply was lost, may have changed the totals.
     is_uncertain: bool,
 }
 
@@ -38,7 +38,7 @@ impl ConfirmedTotals {
         }
     }
 
-    /// After a call without a reply.
+    /// The totals after a call without a reply.
     #[must_use]
     pub const fn without_reply(self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl EndedDay {
         }
     }
 
-    /// After a call about the day without a reply.
+    /// After a call about the day that got no reply.
     #[must_use]
     pub const fn without_reply(self) -> Self {
         let confirmed = self.confirmed.without_reply();

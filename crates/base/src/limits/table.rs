@@ -32,7 +32,7 @@ words! {
         Day = "day",
         /// Requests per month.
         Month = "month",
-        /// The day on which the months of the application begin.
+        /// The day on which the application's month begins.
         MonthAnchor = "month_anchor",
         /// Requests of all applications of an account per day.
         OwnerDay = "owner_day",
@@ -120,13 +120,13 @@ impl LimitSetting {
             Self::Day => "Requests per day; `none` for the tier's quota",
             Self::Month => "Requests per month; `none` for the tier's quota, if it has one",
             Self::MonthAnchor => {
-                "Day on which the months of the application begin, 1 to 31; `none` for the tier's day"
+                "Day on which the application's month begins, 1 to 31; `none` for the tier's day"
             }
             Self::OwnerDay => {
-                "Requests of all applications of the account per day; `none` for the tier's quota, if it has one"
+                "Requests per day of all the account's applications together; `none` for the tier's quota, if it has one"
             }
             Self::OwnerMonth => {
-                "Requests of all applications of the account per month; `none` for the tier's quota, if it has one"
+                "Requests per month of all the account's applications together; `none` for the tier's quota, if it has one"
             }
         }
     }

@@ -83,7 +83,7 @@ struct TermsCall {
     report: NodeReport,
     assumed: NumberedQuota,
     is_return: bool,
-    /// The reply and the number of changes when it was decided.
+    /// The reply, and the number of changes at the time of the decision.
     reply: Option<(NodeTotals, u64, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! A gateway's tokens and calls to a pool, and its verdicts on requests.
+//! Tests a gateway's minute tokens, its calls to a pool, and its verdicts on requests.
 
 use crate::{
     clock::{Day, Wall},

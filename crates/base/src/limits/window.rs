@@ -5,7 +5,7 @@ use crate::clock::{Day, Wall};
 
 use super::table::{CalendarPeriod, LimitRule, Period, Scope};
 
-/// The warning about a quota for several days that is smaller than the daily quota.
+/// The warning if a quota for several days is smaller than the daily quota.
 pub const BELOW_DAY: &str =
     "the quota is smaller than the daily quota, which no application can then use up";
 
@@ -25,9 +25,9 @@ pub struct Window {
 pub struct CalendarLimits {
     /// Units, in the order of [`LimitRule::WINDOWS`]; 0 if there is no limit.
     quotas: [u32; LimitRule::WINDOWS.len()],
-    /// The day on which months of applications begin.
+    /// The day on which an application's month begins.
     anchor: u8,
-    /// The day on which the month of an owner's limits begins; the same for all applications in a tier.
+    /// The day on which an owner's month begins; the same for all applications in a tier.
     owner_anchor: u8,
 }
 
@@ -63,7 +63,7 @@ impl CalendarLimits {
         }
     }
 
-    /// These limits, with months of the application that begin on this day.
+    /// These limits, with the application's month beginning on this day.
     #[must_use]
     pub const fn with_month_anchor(self, anchor: u8) -> Self {
         Self { anchor, ..self }
@@ -104,8 +104,8 @@ impl CalendarLimits {
         })
     }
 
-    /// The limits with a quota smaller than the daily quota. This may be a mistake, because no application can then use
-    /// up its day.
+    /// The limits with a quota smaller than the daily quota. This may be a mistake, because no application can then use up its
+    /// daily quota.
     pub fn below_day(self, day: u32) -> impl Iterator<Item = LimitRule> {
         self.each()
             .filter(move |(_, quota)| *quota < day)

@@ -1,5 +1,5 @@
-//! The balance of a window of several days, as known to one process. Units granted to others count as used. The
-//! process's own units are those of its day, because a unit that is leased for the day already counts in all windows.
+//! The balance of a window of several days, as known to one process. Units granted to others count as used. The process's own
+//! units are the units of its day balance, because a unit that is leased for the day already counts in all windows.
 //!
 //! The code is pure.
 
@@ -23,7 +23,7 @@ pub struct WindowBalance {
 }
 
 impl WindowBalance {
-    /// The balance according to a ledger reply that contains these totals of the process for its day.
+    /// The balance according to a ledger reply. The reply includes `node`, the totals of this process for the current day.
     pub fn new(units: WindowUnits, node: NodeTotals) -> Self {
         Self {
             window: units.window,
@@ -44,7 +44,7 @@ impl WindowBalance {
         self.window
     }
 
-    /// The balance after a new day has begun. The units of `ended` now belong to another day.
+    /// The balance after a new day has begun. The units of `ended` now count as units of another day.
     pub fn after(self, ended: DayBalance) -> Self {
         Self {
             elsewhere: self.elsewhere.saturating_add(ended.leased().into()),

@@ -17,7 +17,7 @@ pub struct FieldSetIndex(pub(super) u8);
 /// Reserved fields by their paths, such as `model.latestScore`.
 pub type FieldPaths = BTreeSet<String>;
 
-/// The sets after the set of all reserved fields.
+/// The field sets whose indexes follow the index of the set of all reserved fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldSets(Vec<FieldPaths>);
 
@@ -25,7 +25,7 @@ impl FieldSetIndex {
     pub(super) const ALL: Self = Self(0);
     pub(super) const NONE: Self = Self(1);
 
-    /// The element for this set. A set without a separate element has the element of the empty set.
+    /// The element for this set. A set without a separate element uses the element of the empty set.
     pub fn choose<T>(self, of_sets: &[T; MOST_FIELD_SETS]) -> &T {
         let [_, none, ..] = of_sets;
         of_sets.get(usize::from(self.0)).unwrap_or(none)
@@ -60,7 +60,7 @@ impl FieldSets {
         &self.0
     }
 
-    /// The set at an index; `None` for all reserved fields. An unknown index has the empty set.
+    /// The set at an index; `None` for all reserved fields. An unknown index results in the empty set.
     pub fn seen(&self, place: FieldSetIndex) -> Option<&FieldPaths> {
         let before = usize::from(place.0).checked_sub(1)?;
         self.0.get(before).or(self.0.first())
@@ -76,11 +76,10 @@ impl FieldSets {
         largest.map_or(FieldSetIndex::NONE, |(place, _)| FieldSetIndex(place))
     }
 
-    /// A text that identifies the sets; empty for the sets of the specification.
+    /// A string that identifies the sets; empty for the sets of the specification.
     pub fn fingerprint(&self) -> String {
-        let digest = || format!(" {:016x}", Digest::of(&format!("{:?}", self.0)).spread());
         if self.0.len() > 1 {
-            digest()
+            format!(" {:016x}", Digest::of(&format!("{:?}", self.0)).spread())
         } else {
             String::new()
         }

@@ -1,4 +1,4 @@
-//! Tiers: the rights of a plan, the fields that it sees, and its limits.
+//! Tiers: a plan's rights, visible fields and limits.
 //!
 //! The code is pure. `store` has the tiers of applications. `gateway::stages::resolve` checks rights.
 

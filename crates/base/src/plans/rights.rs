@@ -106,8 +106,8 @@ impl Rights {
     pub const PAID: Self = Self(&PAID_ROW);
 
     fn of(row: RightsRow) -> Self {
-        // The lock is held from the search to the insertion, because rights are compared by address, so equal rows must
-        // be stored only once.
+        // Rights are compared by address, so equal rows must be stored only once. Therefore, the lock is held from the search to
+        // the insertion.
         let mut narrowed = NARROWED.lock();
         let mut known = [&FREE_ROW, &PAID_ROW]
             .into_iter()
@@ -139,7 +139,7 @@ impl Rights {
         (rights.periods_of(route) != PeriodSet(0)).then_some(rights)
     }
 
-    /// These rights with only these endpoints.
+    /// These rights, restricted to these endpoints.
     #[must_use]
     pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
         let bits = endpoints
@@ -162,7 +162,7 @@ impl Rights {
         self.0.is_paid
     }
 
-    /// A small number that usually differs between different rights.
+    /// A small number that is usually distinct for distinct rights.
     pub const fn mark(self) -> u64 {
         (self.0.fields.0 << 4 | self.0.periods.0) as u64
     }

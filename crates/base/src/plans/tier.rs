@@ -40,15 +40,6 @@ pub struct TierIndex(pub usize);
 
 /// The five tiers of the specification.
 pub fn standard_tiers() -> Vec<Tier> {
-    let tier = |name: &str, rights, minute, day| Tier {
-        name: name.into(),
-        rights,
-        limits: TierLimits {
-            minute,
-            day,
-            calendar: CalendarLimits::NONE,
-        },
-    };
     vec![
         tier("free", Rights::FREE, 1, 10),
         tier("pro", Rights::PAID, 60, 10_000),
@@ -56,4 +47,16 @@ pub fn standard_tiers() -> Vec<Tier> {
         tier("teams", Rights::PAID, 300, 100_000),
         tier("enterprise", Rights::PAID, 1_000, 250_000),
     ]
+}
+
+fn tier(name: &str, rights: Rights, minute: u32, day: u32) -> Tier {
+    Tier {
+        name: name.into(),
+        rights,
+        limits: TierLimits {
+            minute,
+            day,
+            calendar: CalendarLimits::NONE,
+        },
+    }
 }

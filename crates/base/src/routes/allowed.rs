@@ -19,7 +19,7 @@ pub enum AllowedValues {
         /// The maximum.
         maximum: u8,
     },
-    /// A text that matches this regular expression as a whole.
+    /// A string that matches this regular expression as a whole.
     Pattern {
         /// The expression, without anchors.
         expression: &'static str,

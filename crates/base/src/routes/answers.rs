@@ -26,7 +26,7 @@ impl Endpoint {
             | ErrorCode::HeadersTooLarge
             | ErrorCode::InternalError
             | ErrorCode::Overloaded => true,
-            // An empty or dot segment instead of an id makes a different path, so the error is `not_found`.
+            // An empty or dot segment instead of an id results in a different path, so the error is `not_found`.
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }

@@ -82,7 +82,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         "limit",
         Object(LIMIT),
-        "On 429: the exhausted limit, and the time of the next attempt.",
+        "On 429: the exhausted limit, and when to retry.",
     ),
     field(
         PARAM,
@@ -97,17 +97,17 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(
         MINIMUM,
         Integer,
-        "With `param`, if it is a number: the smallest allowed value.",
+        "With `param`, if the parameter is a number: the smallest allowed value.",
     ),
     field(
         MAXIMUM,
         Integer,
-        "With `param`, if it is a number: the largest allowed value.",
+        "With `param`, if the parameter is a number: the largest allowed value.",
     ),
     field(
         PATTERN,
         Text,
-        "With `param`, if it is an id: the regular expression of an allowed value.",
+        "With `param`, if the parameter is an id: a regular expression that allowed values match.",
     ),
     field(
         SIGN_UP,
@@ -137,7 +137,7 @@ pub(super) const ALLOWED: &str = "allowed";
 pub(super) const MINIMUM: &str = "minimum";
 pub(super) const MAXIMUM: &str = "maximum";
 pub(super) const PATTERN: &str = "pattern";
-/// Name of the field with a tier that has the missing right.
+/// Name of the field with a tier that grants the missing right.
 pub const TIER: &str = "tier";
 
 /// The fields of `limit`.
@@ -149,7 +149,7 @@ pub const LIMIT: &[ItemField] = &[
     field(
         "reset_at",
         Instant,
-        "Time when the next request can be granted: for the day the next midnight UTC, for the month the midnight UTC at which it ends, for other limits the time of the next token.",
+        "Time when the next request can be granted: for the daily limit, the next midnight UTC; for the monthly limit, the midnight UTC at which the month ends; for other limits, the time of the next token.",
     ),
     field(
         "retry_after",
@@ -163,12 +163,12 @@ pub const PROBLEM: &[ItemField] = &[
     field(
         "type",
         Text,
-        "URI of the kind of problem, with a description.",
+        "URI that identifies the kind of problem and leads to its description.",
     ),
     field(
         "title",
         Text,
-        "The kind of problem in a few words, always the same.",
+        "The kind of problem in a few words, the same for every occurrence.",
     ),
     field("detail", Text, "Same as `message`."),
     field("instance", Text, "URI of this occurrence."),

@@ -82,13 +82,12 @@ impl Endpoint {
 
     /// Whether a path can match both endpoints.
     pub fn overlaps(&self, segments: &[&str]) -> bool {
-        let is_open = |segment: &str| segment == ":id";
         self.segments.len() == segments.len()
             && self
                 .segments
                 .iter()
                 .zip(segments)
-                .all(|(a, b)| a == b || is_open(a) || is_open(b))
+                .all(|(a, b)| a == b || [*a, *b].contains(&":id"))
     }
 }
 

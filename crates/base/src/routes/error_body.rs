@@ -59,8 +59,9 @@ pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
 /// Appends text as a JSON string.
 pub fn append_string(body: &mut Vec<u8>, text: &str) {
     // The loop has no early exit, so that several characters can be checked in one instruction.
-    let is_escaped = |byte: u8| matches!(byte, 0..b' ' | b'"' | b'\\');
-    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
+    if text.bytes().fold(false, |any, byte| {
+        any | matches!(byte, 0..b' ' | b'"' | b'\\')
+    }) {
         serde_json::to_writer(body, text)
             .expect("a string is valid JSON, and a list of bytes has room");
     } else {

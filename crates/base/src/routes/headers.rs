@@ -79,9 +79,9 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "X-RateLimit-Remaining", on: HeaderScope::Every, always: true, value: Integer, example: "9876",
         meaning: "Requests left when the response was sent." },
     Header { name: "X-RateLimit-Reset", on: HeaderScope::Every, always: true, value: Integer, example: "1795305600",
-        meaning: "Time when the allowance is full again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC, for the month the 00:00 UTC at which it ends. On a 429 of the minute, the time of the next token." },
+        meaning: "Time when the allowance is full again, in seconds since 1970-01-01 UTC: for the day, the next 00:00 UTC; for the month, the 00:00 UTC at which it ends; on a 429 for the minute limit, the time of the next token." },
     Header { name: "X-RateLimit-Resource", on: HeaderScope::Every, always: true, value: Words(&LimitRule::WORDS), example: "day",
-        meaning: "The rule of the three headers above: `day` for a known key; on a 429 the exhausted rule; `guard` without a known key." },
+        meaning: "The rule that the three headers above describe: `day` for a known key; on a 429 the exhausted rule; `guard` without a known key." },
     Header { name: "RateLimit-Policy", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z_]+\";q=[0-9]+;w=[0-9]+(, \"[a-z_]+\";q=[0-9]+;w=[0-9]+)*$"),
         example: "\"minute\";q=60;w=60, \"day\";q=10000;w=86400",
         meaning: "The rules for this caller: quota `q` in a window of `w` seconds." },
@@ -89,7 +89,7 @@ pub static HEADERS: [Header; 25] = [
         example: "\"minute\";r=59;t=1, \"day\";r=9876;t=38211",
         meaning: "Remaining allowance of each rule (`r`), and seconds until it is full again (`t`)." },
     Header { name: "Retry-After", on: HeaderScope::Status(&[404, 429, 503]), always: false, value: Integer, example: "38211",
-        meaning: "Seconds to wait before the next request: on every 429 and 503, and on a 404 of a model id that is in no list and could not be looked up yet." },
+        meaning: "Seconds to wait before the next request: on every 429 and 503, and on a 404 for an unlisted model id that could not be looked up yet." },
     Header { name: "X-Request-Id", on: HeaderScope::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
         meaning: "Id of this request, for bug reports. You can send your own id in this header: 8 to 64 letters, digits, dots, underscores or hyphens." },
     Header { name: "Date", on: HeaderScope::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
@@ -99,7 +99,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Responses depend on the key and on the accepted encodings; on `Origin` too if only listed origins may read them in a browser." },
     Header { name: "Cache-Control", on: HeaderScope::Every, always: true, value: Pattern("^(private, max-age=[0-9]+, stale-if-error=86400|private, no-store|no-store)$"),
         example: "private, max-age=1840, stale-if-error=86400",
-        meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change. `stale-if-error` is the time after that during which a client may use the response if the service fails. `/me` and errors are `no-store`." },
+        meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change. `stale-if-error` is the additional time for which a client may use the response if the service fails. `/me` and errors are `no-store`." },
     Header { name: "ETag", on: HeaderScope::Document, always: true, value: Pattern("^\"[!#-~]+\"$"), example: "\"5d41402abc4b2a76-br\"",
         meaning: "Identifies these exact bytes. Send it back in `If-None-Match`: if nothing has changed, the response is a 304, which does not count against the daily quota." },
     Header { name: "Last-Modified", on: HeaderScope::Document, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:00:00 GMT",
@@ -113,11 +113,11 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "Strict-Transport-Security", on: HeaderScope::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
         meaning: "Over TLS only. Browsers must always use TLS for this service." },
     Header { name: "X-Content-Type-Options", on: HeaderScope::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
-        meaning: "Browsers must not guess a type other than `Content-Type`." },
+        meaning: "Browsers must use the type in `Content-Type`, and not guess another one." },
     Header { name: "WWW-Authenticate", on: HeaderScope::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
         meaning: "How to send a key." },
     Header { name: "Allow", on: HeaderScope::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
-        meaning: "The methods that every path supports. Responses to OPTIONS have it too." },
+        meaning: "The methods that every path supports. Responses to OPTIONS also have this header." },
     Header { name: "Access-Control-Allow-Origin", on: HeaderScope::Every, always: false, value: Pattern("^([*]|https?://[^ /]+)$"), example: "https://dash.example.org",
         meaning: "The origin whose pages may read the response in a browser, if the service allows any." },
     Header { name: "Access-Control-Expose-Headers", on: HeaderScope::Every, always: false, value: Pattern("^[A-Za-z-]+(, [A-Za-z-]+)*$"), example: "RateLimit, Retry-After",
@@ -152,7 +152,7 @@ pub fn for_scripts() -> String {
 }
 
 impl HeaderScope {
-    /// Whether the set includes a response with this status. `stored` states whether the endpoint is stored.
+    /// Whether the set includes a response with this status. `stored` is whether the endpoint's documents are stored.
     pub fn covers(self, status: u16, stored: bool) -> bool {
         match self {
             Self::Every => true,

@@ -190,18 +190,15 @@ impl DocumentKey {
 
     /// The keys of all lists of models.
     pub fn lists_of_models() -> impl Iterator<Item = Self> {
-        let of = |period, sort_by| {
-            let query = Query {
-                period: Some(period),
-                sort_by: Some(sort_by),
-                ..Query::default()
-            };
-            Self::new(Route::Models, None, query, Period::Day)
-        };
-        Period::ALL.into_iter().flat_map(move |period| {
-            SortBy::ALL
-                .into_iter()
-                .map(move |sort_by| of(period, sort_by))
+        Period::ALL.into_iter().flat_map(|period| {
+            SortBy::ALL.into_iter().map(move |sort_by| {
+                let query = Query {
+                    period: Some(period),
+                    sort_by: Some(sort_by),
+                    ..Query::default()
+                };
+                Self::new(Route::Models, None, query, Period::Day)
+            })
         })
     }
 }

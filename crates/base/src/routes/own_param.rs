@@ -1,11 +1,11 @@
-//! Parameters of endpoints that the settings define. Each parameter has a list of words, one of which is the default.
+//! Parameters that the settings define for configured endpoints. Each parameter has a list of words, one of which is the default.
 
 use std::hash::{Hash, Hasher};
 
-/// Maximum number of such parameters per endpoint.
+/// Maximum number of own parameters per endpoint.
 pub const MOST_OWN_PARAMS: usize = 4;
 
-/// A parameter of an endpoint that the settings define.
+/// A parameter of a configured endpoint.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct OwnParam {
     /// The name in a query.
@@ -25,7 +25,7 @@ pub struct OwnParam {
 pub struct OwnWords([u8; MOST_OWN_PARAMS]);
 
 impl OwnWords {
-    /// These words with another word. `None` if the parameter does not have this word.
+    /// These words, with `word` set for `param`. `None` if `word` is not a value of the parameter.
     #[must_use]
     pub fn with(mut self, param: &OwnParam, word: &str) -> Option<Self> {
         let number = param.words.iter().position(|known| *known == word)?;
@@ -33,7 +33,7 @@ impl OwnWords {
         Some(self)
     }
 
-    /// These words with the default of a parameter, if it has no word yet.
+    /// These words, with the default of `param` if they do not contain a word for it.
     #[must_use]
     pub fn or_default(self, param: &OwnParam) -> Self {
         if self.word(param).is_some() {
@@ -49,7 +49,7 @@ impl OwnWords {
         param.words.get(number.checked_sub(1)?).copied()
     }
 
-    /// Whether all words given here are the same in `other`.
+    /// Whether every word that is given in `self` is the same in `other`.
     pub fn fits(self, other: Self) -> bool {
         self.0
             .iter()

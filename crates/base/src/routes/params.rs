@@ -41,7 +41,7 @@ words! {
 }
 
 words! {
-    /// The order of rankings. The variants have the order of the specification.
+    /// The order of rankings. The variants are in the order of the specification.
     #[derive(Hash, PartialOrd, Ord)]
     #[expect(missing_docs, reason = "named by `word`")]
     pub enum SortBy: word {
@@ -124,7 +124,7 @@ impl Param {
         }
     }
 
-    /// The definition of a parameter that the settings define.
+    /// The definition of the parameter, if it comes from the settings.
     pub const fn own(self) -> Option<&'static OwnParam> {
         if let Self::Own(own) = self {
             Some(own)

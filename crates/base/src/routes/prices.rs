@@ -1,5 +1,4 @@
-//! The costs of a request, by outcome. A request for data costs a token of the minute. Delivered data
-//! costs a unit of the day. A refused request costs neither. The arithmetic is in `limits`.
+//! The costs of a request, by outcome. A request for data costs a minute token. Delivered data also costs a daily unit. A refused request costs a guard token instead. The arithmetic is in `limits`.
 
 use super::codes::ErrorCode;
 

@@ -26,10 +26,16 @@ pub enum Selection {
     },
 }
 
-/// The text is not a valid selection.
+/// The string is not a valid selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSelection(String);
+
+impl BadSelection {
+    fn of(bad: &BadParam) -> Self {
+        Self(format!("{} {}", bad.param.name(), bad.problem))
+    }
+}
 
 impl Selection {
     /// Parses `all` or the path of an endpoint, with or without a model and parameters.
@@ -40,14 +46,16 @@ impl Selection {
         let (path, query) = text
             .split_once('?')
             .map_or((text, None), |(path, query)| (path, Some(query)));
-        let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
         let found = endpoints.find(path).ok_or_else(|| {
             BadSelection(
                 "write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into(),
             )
         })?;
         let one = found.raw_id.filter(|raw| *raw != ":id");
-        let id = one.map(ModelId::from_path).transpose().map_err(bad)?;
+        let id = one
+            .map(ModelId::from_path)
+            .transpose()
+            .map_err(|bad| BadSelection::of(&bad))?;
         let takes = found.endpoint.takes;
         for pair in query
             .unwrap_or_default()
@@ -59,7 +67,7 @@ impl Selection {
                 return Err(BadSelection(format!("{path} takes no parameter `{name}`")));
             }
         }
-        let query = decode_query(query, takes).map_err(bad)?;
+        let query = decode_query(query, takes).map_err(|bad| BadSelection::of(&bad))?;
         Ok(Self::Of {
             route: found.endpoint.route,
             id,

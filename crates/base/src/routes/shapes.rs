@@ -81,7 +81,7 @@ pub const RANKING: &[ItemField] = &[
     maybe(
         "tiedWithNext",
         Flag,
-        "Whether the next model may be as good: the 95 % interval of their difference contains zero.",
+        "Whether the next model may be as good: the 95 % interval of the score difference contains zero.",
     ),
 ];
 
@@ -299,7 +299,7 @@ pub const ALERT: &[ItemField] = &[
     maybe(
         "sharedBy",
         Integer,
-        "Number of other models with an alert whose scores fell at about the same time. A large number suggests a changed grader or suite.",
+        "Number of other models that have an alert and whose scores fell at about the same time. A large number suggests a changed grader or suite.",
     ),
     field("message", Text, "Description in one sentence."),
 ];
@@ -366,11 +366,11 @@ pub const PROVIDER: &[ItemField] = &[
     field(
         "lastUpdated",
         Instant,
-        "Time of the newest run with a score of any of its models; if there is none, the time when a model was first seen.",
+        "Time of the newest scored run of any of its models; if there is none, the time when a model was first seen.",
     ),
 ];
 
-/// An item of `/analytics/degradations`, largest first.
+/// An item of `/analytics/degradations`. Items are listed by size, largest first.
 pub const DEGRADATION: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
@@ -417,7 +417,7 @@ pub const RECOMMENDATION: &[ItemField] = &[
     ),
 ];
 
-/// An item of `/analytics/provider-reliability`, most reliable first.
+/// An item of `/analytics/provider-reliability`. The most reliable provider comes first.
 pub const RELIABILITY: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     maybe(
@@ -435,7 +435,7 @@ pub const RELIABILITY: &[ItemField] = &[
     maybe(
         "scoreDeviation",
         Number,
-        "Mean standard deviation of the scores of its models.",
+        "Mean standard deviation of its models' scores.",
     ),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
@@ -536,7 +536,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field(
         "methodVersion",
         Text,
-        "Version of the method; it changes with every constant. With suites other than the default, `+` and the first \
+        "Version of the method; it changes whenever a constant of the method changes. With suites other than the default, `+` and the first \
          digits of the SHA-256 of the suite table follow.",
     ),
     field("synthetic", Flag, "Whether the runs were simulated."),
@@ -546,7 +546,7 @@ const PAGE_HINKLEY: &[ItemField] = &[
     maybe(
         "statistic",
         Number,
-        "The Page-Hinkley statistic: the larger of both directions, in units of noise.",
+        "The Page-Hinkley statistic: the larger of the values for the two directions, in units of noise.",
     ),
     field(
         "threshold",

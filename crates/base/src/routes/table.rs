@@ -108,7 +108,7 @@ pub static ENDPOINTS: [Endpoint; 13] = [
         summary: "Reliability scoring of each provider.", item: shapes::RELIABILITY,
         brief: &["provider", "reliability", "incidents"] },
     Endpoint { route: Route::Transparency, name: "transparency", segments: &["analytics", "transparency"], takes: &[Param::Period], stored: true, one: false,
-        summary: "How each score came to be: weights, samples, freshness, method version.", item: shapes::TRANSPARENCY,
+        summary: "How each score was computed: weights, samples, freshness, method version.", item: shapes::TRANSPARENCY,
         brief: &["modelId", "currentScore", "standardError", "freshnessSeconds"] },
     Endpoint { route: Route::Drift, name: "drift", segments: &["drift", ":id"], takes: &[], stored: true, one: true,
         summary: "Drift signature of one model: Page-Hinkley statistic, regime, per-axis trends.", item: shapes::DRIFT,

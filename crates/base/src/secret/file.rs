@@ -20,8 +20,8 @@ const OTHERS: u32 = 0o007;
 const ENTER: u32 = 0o111;
 const WRITE: u32 = 0o222;
 const STICKY: u32 = 0o1000;
-/// The rights that are checked if another user owns the file. That owner decides who may read it: containers provide
-/// secrets as read-only files of root.
+/// The only permission that is checked if another user owns the file. That owner decides who may read it: containers provide secrets as
+/// read-only files owned by root.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// The reason why the file is not used.
@@ -39,7 +39,7 @@ pub enum BadSecretFile {
     )]
     TooOpen(u32),
     /// Other users can write to a directory on the path.
-    #[error("others can replace the file: remove their right to write to {}, with chmod go-w", .0.display())]
+    #[error("others can replace the file: remove their write permission for {}, with chmod go-w", .0.display())]
     Replaceable(PathBuf),
     /// The file, or a directory on its path, is in a directory that all users can write to, and belongs to a user other
     /// than root and the user of this process.

@@ -34,7 +34,7 @@ impl SecretSetting {
         let watched = WatchedFile::new(setting, move || {
             let secret = read(&path, min_length);
             let secret = secret.map_err(|error| format!("{}: {error}", path.display()))?;
-            // The lock is taken after the file was read, because a user of the secret must not wait for the disk.
+            // The lock is taken after the file has been read, because a user of the secret must not wait for the disk.
             let before = std::mem::replace(&mut *held.lock(), secret.clone());
             Ok(before.expose() != secret.expose())
         });

@@ -33,14 +33,14 @@ impl EventLimits {
     /// Starts the reporting thread, which ends with the process.
     pub(super) fn report_from_a_thread(&self) -> std::io::Result<()> {
         let limits = self.clone();
-        let report = move || {
+        let thread = std::thread::Builder::new().name("event-limits".into());
+        let started = thread.spawn(move || {
             loop {
                 std::thread::sleep(REPORT_EVERY);
                 limits.report();
             }
-        };
-        let thread = std::thread::Builder::new().name("event-limits".into());
-        thread.spawn(report).map(drop)
+        });
+        started.map(drop)
     }
 
     /// Logs how many events were dropped since the last report.

@@ -41,7 +41,7 @@ pub(super) struct LineWriter {
 #[derive(Debug, Default)]
 pub(super) struct LostLines {
     counter: OnceLock<Counter>,
-    /// Losses before a counter was attached. Assigned as a whole, so a panic leaves nothing half changed.
+    /// Lines lost before a counter was attached. Always assigned as a whole, so a panic cannot leave a partial change.
     before: Mutex<u64>,
 }
 
@@ -51,8 +51,8 @@ impl LostLines {
             return counter.increment(lines);
         }
         let mut before = self.before.lock();
-        // This is checked again under the lock, because the counter may have been attached and taken the earlier losses
-        // in the meantime.
+        // This is checked again under the lock, because in the meantime the counter may have been attached and the earlier losses
+        // added to it.
         match self.counter.get() {
             Some(counter) => counter.increment(lines),
             None => *before += lines,
@@ -187,7 +187,7 @@ mod tests {
         let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
         writer.send(line("x\n"));
         has_begun.recv().unwrap();
-        // From here on, the thread accepts nothing.
+        // From here on, the thread is blocked and takes no lines from the queue.
         for _ in 0..QUEUE + 1_000 {
             writer.send(line("x\n"));
         }
@@ -196,7 +196,7 @@ mod tests {
             "nothing waits for a full queue"
         );
         let registry = MetricsRegistry::default();
-        // Any counter can be used. Losses before and after it is attached are counted.
+        // Any counter can be used. It counts losses from before and after it is attached.
         writer
             .lost()
             .count_in(registry.counter("scoregate_panics_total"));

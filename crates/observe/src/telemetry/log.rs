@@ -1,8 +1,8 @@
 //! The event log: events for the operator, on standard error, as text or as JSON.
 //!
-//! It has only events (start, shutdown, failures, changes). Requests are in the access log. Text from clients may be
-//! logged only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. All
-//! lines, including those of panics, are formatted by the caller and written by a separate thread, so no caller waits
+//! It contains only events (start, shutdown, failures, changes). Requests are in the access log. Text from clients may be
+//! logged only through `{:?}`, which escapes it. Keys cannot be logged, because their type cannot be printed. All lines,
+//! including panic messages, are formatted by the caller and written by a separate thread, so no caller waits
 //! for standard error.
 
 use std::{io::Write, panic::PanicHookInfo, sync::OnceLock, time::Duration};
@@ -38,7 +38,7 @@ pub struct LogConfig {
 }
 
 metric_label! {
-    /// A log of the program, as a label of the metric of lost lines.
+    /// A log of the program, as a label of the lost-lines metric.
     pub enum LogStream: "log" {
         /// One line per request, on standard output.
         Access = "access",
@@ -85,7 +85,7 @@ pub fn start(config: &LogConfig) -> std::io::Result<()> {
         events.with(lines.with_target(false)).try_init()
     };
     config.level.clone_into(&mut LEVEL.lock());
-    // If there is already a subscriber, the program still serves.
+    // It is not an error if a subscriber already exists.
     if started.is_err()
         || STARTED
             .set(StartedLog {
@@ -151,7 +151,7 @@ pub fn finish(timeout: Duration) {
     }
 }
 
-/// Registers the counters of lost lines. The counter of the event log includes all losses since startup.
+/// Registers the counters of lost lines. The event log's counter includes all lines lost since startup.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
     if let Some(StartedLog { writer, .. }) = STARTED.get()
@@ -188,18 +188,20 @@ fn may_be_logged(event: &Metadata<'_>) -> bool {
 /// The filter for a level. The HTTP/2 codec warns about every unexpected frame, so clients could flood the log. These
 /// warnings are disabled unless the level contains `h2=warn`. Metrics count such connections.
 fn filter(level: &str) -> Targets {
-    let quiet = |level: &str| format!("{REPORTS}=info,h2=error,{level}").parse::<Targets>();
-    quiet(level).or_else(|_| quiet("info")).unwrap_or_default()
+    [level, "info"]
+        .into_iter()
+        .find_map(|level| format!("{REPORTS}=info,h2=error,{level}").parse().ok())
+        .unwrap_or_default()
 }
 
-/// Whether a text is a valid level or filter.
+/// Whether a string is a valid level or filter.
 pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
     let is_one_line = !text.is_empty() && !text.contains(char::is_control);
     is_one_line
         && text
             .split(',')
-            .all(|part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim()))
+            .all(|part| words.contains(&part.rsplit('=').next().unwrap_or("").trim()))
         && text.parse::<Targets>().is_ok()
 }
 

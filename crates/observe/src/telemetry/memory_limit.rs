@@ -92,7 +92,7 @@ mod tests {
             with(&[version_2, machine, (mine, "max\n")]),
             Some(8000 * 1024)
         );
-        // In a container, the group is the root of the visible hierarchy.
+        // In a container, the process's control group is the root of the visible hierarchy.
         let inside = (GROUPS, "0::/\n");
         let limit = "/sys/fs/cgroup/memory.max";
         assert_eq!(with(&[inside, machine, (limit, "1024\n")]), Some(1024));

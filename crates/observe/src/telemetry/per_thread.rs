@@ -1,6 +1,6 @@
 //! Per-thread copies of a value, so that threads do not contend for one cache line.
 //!
-//! A cache line that two cores write moves between them at each write, which costs more than most of the work for a
+//! If two cores write to the same cache line, it moves between them at each write, which costs more than most of the work for a
 //! cache hit. A sum over all copies is not a snapshot: the copies are read one after another.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ impl<T: Default> Default for PerThread<T> {
 fn index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // Relaxed, because threads only need different numbers.
+        // Relaxed, because threads only need distinct numbers.
         static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PARTS;
     }
     INDEX.with(|index| *index)

@@ -34,14 +34,10 @@ impl ProcessMetrics {
     )]
     pub(super) fn update(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let field = |name: &str| -> Option<u32> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse().ok()
-        };
-        if let Some(kibibytes) = field("VmRSS:") {
+        if let Some(kibibytes) = status_field(&status, "VmRSS:") {
             self.resident.set(f64::from(kibibytes) * 1024.0);
         }
-        if let Some(threads) = field("Threads:") {
+        if let Some(threads) = status_field(&status, "Threads:") {
             self.threads.set(threads);
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
@@ -61,6 +57,11 @@ impl ProcessMetrics {
                 .map_or(f64::INFINITY, f64::from),
         );
     }
+}
+
+fn status_field(status: &str, name: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// CPU seconds of the process, as a line of the scrape with its header lines.

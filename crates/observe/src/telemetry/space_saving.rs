@@ -1,8 +1,8 @@
 //! Top-k counting in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi, 2005).
 //!
 //! The number of entries is fixed. If no entry is free, a new key replaces the entry with the lowest count and inherits
-//! that count. Therefore no count is too low, and the maximum error of each count is known. A key with more than one in
-//! `ENTRIES` of the events of a shard is guaranteed to have an entry.
+//! that count. Therefore no count is too low, and the maximum error of each count is known. A key that accounts for more than
+//! 1/`ENTRIES` of a shard's events is guaranteed to have an entry.
 
 use std::hash::{BuildHasher as _, Hash};
 

@@ -63,18 +63,12 @@ impl TraceContext {
         let trace = parts.next()?;
         let parent = parts.next()?;
         let flags = parts.next()?;
-        let digits = |part: &str, count: usize| {
-            part.len() == count
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
-        let is_some = |part: &str| part.bytes().any(|b| b != b'0');
         // Later versions may have more fields. Version 0 has exactly four.
         let is_known =
-            digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
-        let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
-        if !(is_known && is_good && digits(flags, 2)) {
+            is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
+        let is_good =
+            is_hex(trace, 32) && is_nonzero(trace) && is_hex(parent, 16) && is_nonzero(parent);
+        if !(is_known && is_good && is_hex(flags, 2)) {
             return None;
         }
         let flags = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
@@ -140,6 +134,17 @@ impl TraceContext {
         };
         HeaderValue::try_from(format!("00-{}-{parent}-{:02x}", self.id(), self.flags)).ok()
     }
+}
+
+fn is_hex(part: &str, digits: usize) -> bool {
+    part.len() == digits
+        && part
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+fn is_nonzero(part: &str) -> bool {
+    part.bytes().any(|b| b != b'0')
 }
 
 #[cfg(test)]

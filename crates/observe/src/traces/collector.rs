@@ -36,7 +36,7 @@ pub struct CollectorEndpoint(Uri);
 /// The reason why a URL cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEndpoint {
-    /// The text is not a URL of a collector.
+    /// The string is not the URL of a collector.
     #[error(
         "write the URL of a collector on this machine or network, such as \"http://127.0.0.1:4318/v1/traces\""
     )]
@@ -110,7 +110,7 @@ impl Collector {
         self.endpoint.0.to_string()
     }
 
-    /// Sends a request with spans. It ends before the timeout, regardless of what the collector sends.
+    /// Sends a request with spans. Returns within the timeout, regardless of what the collector sends.
     pub(super) async fn export(
         &self,
         body: Bytes,
@@ -118,10 +118,6 @@ impl Collector {
     ) -> Result<ExportReply, ExportFailure> {
         let deadline = clock.mono().plus(TIMEOUT);
         let request = self.request(body)?;
-        let temporary = |reason: String| ExportFailure::Temporary {
-            reason,
-            retry_after: None,
-        };
         let sending = with_few_interim(request, |request| self.client.request(request));
         let sent = clock.until(deadline, sending).await;
         let sent = sent.map_err(|_| temporary("it did not respond in time".into()))?;
@@ -154,6 +150,13 @@ impl Collector {
             HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
         );
         Ok(request)
+    }
+}
+
+const fn temporary(reason: String) -> ExportFailure {
+    ExportFailure::Temporary {
+        reason,
+        retry_after: None,
     }
 }
 

@@ -44,7 +44,7 @@ impl TraceSampler {
 
     /// A random number, for ids.
     pub(super) fn random(&self) -> u64 {
-        // Relaxed, because only the numbers have to differ.
+        // Relaxed, because the numbers only have to differ.
         let mixed = self
             .states
             .local()

@@ -29,7 +29,7 @@ pub enum SpanAttribute {
 }
 
 metric_label! {
-    /// The outcome of a span in the export, as a label of the metric.
+    /// The export outcome of a span, as a metric label.
     pub enum SpanOutcome: "result" {
         /// The collector accepted the span.
         Exported = "exported",

@@ -24,11 +24,11 @@ const QUEUE: usize = 4_096;
 pub struct TraceConfig {
     /// The collector.
     pub endpoint: CollectorEndpoint,
-    /// Sample one in N requests without a trace; 0 samples none of them.
+    /// Sample one in N requests that arrive without a trace; 0 samples none of them.
     pub one_in: u64,
 }
 
-/// Counters of spans by outcome in the export.
+/// Span counters by export outcome.
 pub(super) type SpanCounts = Arc<MetricFamily<Counter, SpanOutcome>>;
 
 /// Samples requests and queues their spans.
@@ -43,7 +43,7 @@ pub struct Tracer {
 #[derive(Debug)]
 pub struct RequestSpan {
     tracer: Arc<Tracer>,
-    /// The trace, without the recorded span.
+    /// The trace, without this span as the parent of further spans.
     trace: TraceContext,
     id: SpanId,
     parent: Option<SpanId>,

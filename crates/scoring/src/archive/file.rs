@@ -23,7 +23,7 @@ const LOG_BYTES: i64 = 64 << 20;
 
 /// Runs are stored by model and time, so that the window of a model is contiguous. Times are in milliseconds. `state`
 /// has one row: the text of the suite table and the date of the last import. A deleted run is kept with the reason, so
-/// that it can be imported again. Revisions of incidents are JSON texts.
+/// that it can be imported again. Incident revisions are stored as JSON.
 const LAYOUT: &str = "
     CREATE TABLE run (
         id TEXT NOT NULL UNIQUE,
@@ -74,9 +74,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
     if is_empty(&connection)? {
         make(&mut connection)?;
     }
-    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let format = number("user_version")?;
-    if number("application_id")? != APPLICATION_ID {
+    let format = pragma(&connection, "user_version")?;
+    if pragma(&connection, "application_id")? != APPLICATION_ID {
         return Err(Trouble::Foreign);
     }
     if format > FORMAT {
@@ -95,6 +94,10 @@ pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
     Ok(connection)
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
 /// Enlarges the page cache for an import.

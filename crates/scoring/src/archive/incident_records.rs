@@ -41,9 +41,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let scans: Vec<_> = scans
             .iter()
-            .filter(|scan: &&IncidentScanRecord| {
-                scan.before != scan.after || !scan.revised.is_empty()
-            })
+            .filter(|scan| scan.before != scan.after || !scan.revised.is_empty())
             .collect();
         if scans.is_empty() {
             return Ok(());
@@ -145,21 +143,28 @@ fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result
         };
         insert(file, &record)?;
     }
-    let at = |hour: Hour| rows::milliseconds(hour.start());
-    let Some(hour) = scan.after.hour.map(at) else {
+    let Some(hour) = scan.after.hour.map(stored_hour) else {
         return Ok(());
     };
     let mut replace = file.prepare_cached(
         "INSERT OR REPLACE INTO incident_scan (model, round, hour) VALUES (?1, ?2, ?3)",
     )?;
-    replace.execute(params![scan.model.as_str(), scan.after.round.map(at), hour])?;
+    replace.execute(params![
+        scan.model.as_str(),
+        scan.after.round.map(stored_hour),
+        hour
+    ])?;
     Ok(())
+}
+
+fn stored_hour(hour: Hour) -> i64 {
+    rows::milliseconds(hour.start())
 }
 
 /// An existing revision is kept: a snapshot that was begun before a deletion would use the same number for its own
 /// revision.
 fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<()> {
-    let text = serde_json::to_string(record).expect("it is text and finite numbers");
+    let text = serde_json::to_string(record).expect("it contains only text and finite numbers");
     let mut insert = file.prepare_cached(
         "INSERT OR IGNORE INTO incident_record (incident, revision, model, opened, record) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
@@ -181,11 +186,14 @@ pub(super) fn position(file: &Connection, model: &str) -> Result<ScanPosition, T
     let Some((round, hour)) = stored else {
         return Ok(ScanPosition::default());
     };
-    let hour_at = |at: i64| Ok::<_, Trouble>(Hour::of(rows::instant(at)?));
     Ok(ScanPosition {
         round: round.map(hour_at).transpose()?,
         hour: Some(hour_at(hour)?),
     })
+}
+
+fn hour_at(at: i64) -> Result<Hour, Trouble> {
+    Ok(Hour::of(rows::instant(at)?))
 }
 
 /// The records that a condition selects.

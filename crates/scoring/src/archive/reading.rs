@@ -51,8 +51,8 @@ impl Archive {
         self.with(|file| suites(file))
     }
 
-    /// Passes every model with runs in a window to `each`, one at a time, ordered by id. `window` chooses the window,
-    /// given the last import and the newest run. Both are returned with the suite table.
+    /// Passes every model with runs in a window to `each`, one at a time, ordered by id. `window` chooses the window, given the
+    /// times of the last import and the newest run. These times are returned with the suite table.
     pub(crate) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> HourRange,

@@ -22,7 +22,7 @@ const NUMBERS_OF_A_TRIAL: usize = 9;
 pub enum RunInsertion {
     /// The run is new and has been stored.
     New,
-    /// An equal run was already stored.
+    /// An identical run was already stored.
     AlreadyThere,
     /// A different run with this id was already stored, and is kept.
     OtherContent,

@@ -1,7 +1,7 @@
 //! The guarantees of the archive: nothing is stored twice or partially, and scores do not depend on the order of
 //! imports.
 //!
-//! The test suite tests killed processes.
+//! Killed processes are tested in `tests/suite/archive/scoring_kills.rs`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -299,7 +299,7 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     // Storing runs that already exist does not count as an import.
     importing.import(&records(48), now()).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing);
-    // The date is that of the import. The next refresh is due at the full hour, as before.
+    // The results are dated by the time of the import. The next refresh is due at the full hour, as before.
     let index = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
     let hour = Hour::of(now());
     assert_eq!(
@@ -421,7 +421,7 @@ fn a_damaged_run_fails_a_refresh_and_the_previous_snapshot_stays() {
         !scoring
             .refresh(later.plus(Duration::from_secs(29)))
             .unwrap(),
-        "it is left alone for a while"
+        "a damaged archive is not read again for a while"
     );
     assert!(
         scoring

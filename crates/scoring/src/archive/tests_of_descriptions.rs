@@ -1,5 +1,5 @@
-//! The newest run determines the name and the prices of its model. If several runs have the newest time, the run with
-//! the largest id does.
+//! The newest run determines the name and the prices of its model. If several runs have the newest time, the run with the largest
+//! id is used.
 
 use std::{sync::Arc, time::Duration};
 

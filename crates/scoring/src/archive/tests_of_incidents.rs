@@ -58,7 +58,7 @@ fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
     records
 }
 
-/// A fall for 20 hours that ended 40 hours ago, and an ongoing outage.
+/// A 20-hour fall that ended 40 hours ago, and an ongoing outage.
 fn eventful() -> Vec<IdentifiedRun> {
     runs(
         0,
@@ -165,7 +165,7 @@ fn older_runs_and_deletions_do_not_change_recorded_incidents() {
     import(&place, &eventful(), now());
     let before = published(&place, now());
     let recorded = records(&place);
-    // Runs before the existing ones would lower the baseline.
+    // These runs are older than all others. They would lower the baseline, but recorded incidents do not change.
     import(&place, &runs(360, &[(200, Some(60.0))]), now());
     assert_eq!(published(&place, now()), before);
     let fallen = now().minus(HOUR * 60)..now().minus(HOUR * 40);

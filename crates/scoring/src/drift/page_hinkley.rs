@@ -1,5 +1,5 @@
-//! The two-sided Page-Hinkley test in its published form (alpha 1): cumulative sums that grow while samples are above
-//! or below their running mean.
+//! The two-sided Page-Hinkley test in its published form (alpha 1): cumulative sums of the deviations of samples from their
+//! running mean.
 //!
 //! It is published only as a statistic; `levels` detects changes. The caller chooses the unit of the samples.
 
@@ -8,7 +8,7 @@ use crate::method;
 /// The test and its state. Samples are added in order, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
-    /// Minimum number of samples before the test restarts.
+    /// Minimum number of samples for a signal.
     minimum: u32,
     /// Number of samples since the last restart.
     pub samples: u32,

@@ -57,8 +57,8 @@ pub(crate) struct DriftSignal {
     pub chance: f64,
 }
 
-/// The newest change of level, while it is in force, and the Page-Hinkley statistic of the rounds of this length,
-/// oldest first.
+/// The newest change of level, while it is in force, and the Page-Hinkley statistic of `rounds`, which have this length and are
+/// sorted oldest first.
 pub(crate) fn watch(
     levels: &ScoreLevels,
     rounds: &[ScoreRound],

@@ -1,4 +1,4 @@
-//! `/alerts`: models whose score is below their baseline, with evidence. Their level fell within the last week.
+//! `/alerts`: models whose score is below their baseline, with evidence. The level of each listed model fell within the last week.
 //!
 //! `incidents` has past events.
 
@@ -10,7 +10,7 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// The losses that justify an alert, ordered from the largest.
+/// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     losses::find(
         &snapshot.model_states,
@@ -25,13 +25,13 @@ pub(super) fn items(alerts: &[SureLoss<'_>]) -> Vec<Item> {
     alerts.iter().map(|loss| item(loss, alerts)).collect()
 }
 
-/// The number of other models that fell at about the same time.
+/// The number of other models whose level fell at about the same time.
 fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
     let others = alerts
         .iter()
         .filter(|other| other.model_state.id() != loss.model_state.id());
     others
-        .filter(|other: &&SureLoss<'_>| {
+        .filter(|other| {
             let lengths = [loss, *other].map(|loss| loss.model_state.round_length.hours());
             let hours = lengths
                 .into_iter()

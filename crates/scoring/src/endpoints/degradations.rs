@@ -13,7 +13,7 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// The degradations of a period, ordered from the largest.
+/// The degradations of a period, largest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let losses = losses::find(
         &snapshot.model_states,
@@ -37,7 +37,7 @@ fn item(loss: &SureLoss<'_>, period: Period) -> Item {
         .maybe("worstAxisLoss", worst.map(|(_, lost)| lost))
 }
 
-/// The direction of the newest change of level, while it is in force.
+/// The direction of the drift signal if it is significant, otherwise `Stable`.
 fn direction(model_state: &ModelState) -> Trend {
     let signal = model_state
         .drift

@@ -1,4 +1,4 @@
-//! `/drift/:id`: the drift signature of one model. `drift` and `changes` do the tests.
+//! `/drift/:id`: the drift signature of one model. The statistical tests are in `drift` and `changes`.
 
 use serde::Serialize;
 

@@ -18,14 +18,10 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let range = snapshot.hour.last(hours_of(period));
     let mut all = Vec::new();
     for model_state in &snapshot.model_states {
-        for found in model_state
-            .incidents
-            .iter()
-            .filter(|found: &&Found| match period {
-                Period::Latest => found.resolved.is_none(),
-                Period::Day | Period::Week | Period::Month => found.overlaps(range),
-            })
-        {
+        for found in model_state.incidents.iter().filter(|found| match period {
+            Period::Latest => found.resolved.is_none(),
+            Period::Day | Period::Week | Period::Month => found.overlaps(range),
+        }) {
             let id = found.id(model_state.id());
             let item = item(&id, model_state, found);
             all.push((Reverse(found.opened), id, item));

@@ -1,4 +1,4 @@
-//! `/index`: the mean of all models with a score over the last 24 hours, and its trend.
+//! `/index`: the mean 24-hour score of all models that have one, and its trend.
 //!
 //! A model without a score is counted, but is not part of the mean.
 
@@ -144,7 +144,7 @@ fn point(snapshot: &Snapshot, hour: Hour) -> Item {
     let scores: SampleSums = snapshot
         .model_states
         .iter()
-        .filter_map(|model_state: &ModelState| {
+        .filter_map(|model_state| {
             let begins = model_state.round_length.round_of(hour).from;
             model_state
                 .rounds

@@ -34,7 +34,7 @@ pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
     ranked
 }
 
-/// The model with the best supported score over the last 24 hours.
+/// The model whose score over the last 24 hours has the highest lower bound.
 pub(super) fn best(snapshot: &Snapshot) -> Option<&str> {
     let best = ranked(snapshot, Period::Day, |day| Some(day.score()?.supported()));
     let best = best.first()?;
@@ -106,14 +106,17 @@ fn tied(
     sort_by: SortBy,
 ) -> Vec<Option<bool>> {
     let measure = shown(sort_by);
-    let is_known = |model: &ModelState| rank_bounds(model, period, sort_by).is_some();
     let scores: Vec<Option<ComparedScore<'_>>> = ranked
         .iter()
         .map(|model| ComparedScore::of(model, period, measure))
         .collect();
     let both = ranked.iter().zip(&scores);
     let known: Vec<&ComparedScore<'_>> = both
-        .filter_map(|(model, score)| score.as_ref().filter(|_| is_known(model)))
+        .filter_map(|(model, score)| {
+            score
+                .as_ref()
+                .filter(|_| rank_bounds(model, period, sort_by).is_some())
+        })
         .collect();
     let neighbours = known.iter().zip(known.iter().skip(1));
     let usual = UsualNoise::of(neighbours.map(|(one, next)| [*one, *next]));
@@ -123,11 +126,8 @@ fn tied(
         .map(|((model, score), (next, next_score))| {
             next.over(period).published(measure)?;
             let scores = score.as_ref().zip(next_score.as_ref());
-            is_known(model).then(|| {
-                !scores.is_some_and(|(one, next): (&ComparedScore<'_>, _)| {
-                    one.is_above(next, usual, &snapshot.quantiles)
-                })
-            })
+            rank_bounds(model, period, sort_by)?;
+            Some(!scores.is_some_and(|(one, next)| one.is_above(next, usual, &snapshot.quantiles)))
         })
         .collect()
 }

@@ -60,7 +60,7 @@ fn item(
     (reliability, item)
 }
 
-/// The reliability from 0 to 100. The weight of an unknown part, such as the deviation within one hour, is distributed
+/// The reliability from 0 to 100. The weight of an unknown part, such as the deviation if there is only one round, is distributed
 /// among the other parts.
 fn weighed(availability: f64, deviation: Option<f64>, incidents_per_model: f64) -> f64 {
     let steadiness = deviation.map(|points| 1.0 - (points / method::UNSTEADY_POINTS).min(1.0));

@@ -92,7 +92,7 @@ impl<'l> DegradationScan<'l> {
             .or_else(|| self.levels.level_at(hour))
     }
 
-    /// The newest states of the degradations that were open or were found.
+    /// The newest states of the degradations that were open before the scan or found by it.
     pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.known
             .iter()
@@ -100,8 +100,8 @@ impl<'l> DegradationScan<'l> {
             .map(|known| known.incident(self.rounds, self.levels.rounds()))
     }
 
-    /// The degradation that the newest scanned round opens, because in this round or one of the rounds just before it,
-    /// a fall became deep enough. That round may have been scanned before, since the cycle and therefore the levels are
+    /// The degradation that opens when the newest round is scanned: in this round or one just before it, a fall became deep
+    /// enough. An earlier round may have been scanned before, since the cycle and therefore the levels are
     /// estimated again in each scan.
     fn opening(&self) -> Option<ScannedDegradation> {
         let reach = self.length.rounds(method::INCIDENT_REACH);
@@ -126,12 +126,14 @@ impl<'l> DegradationScan<'l> {
     /// Whether the fall that began at `began` is new: no degradation covers this time or opened later.
     fn is_new(&self, began: Hour) -> bool {
         let is_later = |incident: &Incident| incident.opened >= began.start();
-        !self.known.iter().any(|known: &ScannedDegradation| {
-            is_later(&known.incident) || known.incident.covers(began)
-        }) && !self
-            .retracted
+        !self
+            .known
             .iter()
-            .any(|known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began))
+            .any(|known| is_later(&known.incident) || known.incident.covers(began))
+            && !self
+                .retracted
+                .iter()
+                .any(|known| is_later(&known.incident) || known.is_retracted_at(began))
     }
 
     /// Resolves open degradations that end with the round that begins at `newest`.
@@ -170,7 +172,7 @@ impl<'l> DegradationScan<'l> {
 }
 
 impl ScannedDegradation {
-    /// Records of degradations have a baseline. If there were none, the next round would resolve the degradation.
+    /// Records of degradations have a baseline. Without a baseline, the next round would resolve the degradation.
     fn baseline(&self) -> f64 {
         self.incident.baseline.unwrap_or_default()
     }

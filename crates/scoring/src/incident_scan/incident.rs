@@ -76,7 +76,7 @@ pub(crate) struct ScanPosition {
     pub(crate) hour: Option<Hour>,
 }
 
-/// The recorded incidents of one model, and the position of the previous scan. It is empty before the first scan.
+/// The recorded incidents of one model, and the position of the previous scan. Both are empty before the first scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IncidentHistory {
     pub incidents: Vec<KnownIncident>,
@@ -152,14 +152,9 @@ impl Incident {
 
     /// Whether `later` differs enough to be recorded.
     fn differs(&self, later: &Self) -> bool {
-        let state = |incident: &Self| {
-            (
-                incident.resolved,
-                incident.severity,
-                incident.lowest.map(points),
-            )
-        };
-        state(self) != state(later)
+        self.resolved != later.resolved
+            || self.severity != later.severity
+            || self.lowest.map(points) != later.lowest.map(points)
     }
 }
 
@@ -193,17 +188,15 @@ impl IncidentHistory {
         position: ScanPosition,
         window: HourRange,
     ) -> ScannedIncidents {
-        let known = |one: &Incident| {
-            self.of(one.kind)
-                .find(|known| known.incident.opened == one.opened)
-        };
         // The id of a resolved or retracted incident is not used again.
-        found.retain(|one| known(one).is_none_or(KnownIncident::is_open));
+        found.retain(|one| self.known(one).is_none_or(KnownIncident::is_open));
         let revised = found
             .iter()
-            .filter_map(|one: &Incident| {
-                let revision = known(one).map_or(0, |known| known.revision);
-                let is_changed = known(one).is_none_or(|known| known.incident.differs(one));
+            .filter_map(|one| {
+                let revision = self.known(one).map_or(0, |known| known.revision);
+                let is_changed = self
+                    .known(one)
+                    .is_none_or(|known| known.incident.differs(one));
                 is_changed.then(|| RevisedIncident {
                     incident: one.clone(),
                     revision: revision + 1,
@@ -225,6 +218,11 @@ impl IncidentHistory {
             revised,
             position,
         }
+    }
+
+    fn known(&self, one: &Incident) -> Option<&KnownIncident> {
+        self.of(one.kind)
+            .find(|known| known.incident.opened == one.opened)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn scan(
             outages.recall_hour(hour, runs, failed);
             continue;
         }
-        // A record contains only what was known at that time.
+        // The scan of an hour uses only what was known in that hour.
         degradations.observe_until(hour);
         outages.observe_hour(hour, runs, failed, |since: Hour| {
             degradations.baseline_at(since)

@@ -11,9 +11,9 @@ pub(crate) struct OutageScan {
     /// Outages that this scan resolved.
     resolved: Vec<Incident>,
     retracted: Vec<KnownIncident>,
-    /// The end of the last recorded outage. Earlier hours belong to it.
+    /// The end of the last recorded outage. Earlier hours do not count towards another outage.
     ended: Hour,
-    /// The first hour of the current sequence, and its number of hours.
+    /// The current sequence of hours in which every run failed: its first hour and the number of hours.
     sequence: Option<(Hour, u64)>,
 }
 
@@ -37,7 +37,7 @@ impl OutageScan {
         }
     }
 
-    /// Adds the next hour, which was scanned before, so nothing opens or ends.
+    /// Adds the next hour, which was scanned before, so no outage opens or ends.
     pub(crate) fn recall_hour(&mut self, hour: Hour, runs: u32, failed: u32) {
         if runs > failed {
             self.sequence = None;
@@ -79,7 +79,7 @@ impl OutageScan {
         }
     }
 
-    /// The newest states of the outages that were open or were found.
+    /// The newest states of the outages that were open before the scan or found by it.
     pub(crate) fn found(&self) -> impl Iterator<Item = Incident> {
         self.resolved
             .iter()

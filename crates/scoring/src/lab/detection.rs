@@ -68,9 +68,9 @@ pub enum Scenario {
     Quiet,
     /// An immediate fall by this many points.
     Step(f64),
-    /// A gradual fall by this many points, evenly over this many rounds.
+    /// A gradual fall of this many points, spread evenly over this many rounds.
     Ramp(f64, u32),
-    /// A rise by this many points for this many hours.
+    /// A rise of this many points for this many hours.
     Rise(f64, u32),
 }
 
@@ -100,7 +100,7 @@ impl Findings {
 
     /// Number of series with a signal.
     pub fn found(&self) -> u32 {
-        u32::try_from(self.delays.len()).expect("the series were counted in 32 bits")
+        u32::try_from(self.delays.len()).expect("the number of series fits in 32 bits")
     }
 }
 
@@ -161,7 +161,7 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
         .collect()
 }
 
-/// For each detector, the observed rounds in which it started to signal, in order of time.
+/// For each detector, the observed rounds in which it started to signal, in chronological order.
 fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
@@ -246,7 +246,7 @@ mod tests {
         (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
         (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
     ];
-    /// The standard deviation of rounds, in points, for the stated delays.
+    /// The standard deviation of rounds, in points, that the stated delays assume.
     const STATED_NOISE: f64 = 1.5;
     /// The kinds of noise with which quiet models have few signals.
     const QUIET: [NoiseKind; 6] = [
@@ -257,7 +257,7 @@ mod tests {
         NoiseKind::Autoregressive(0.8),
         NoiseKind::WeeklyCycle(2.0),
     ];
-    /// Maximum median delays, in rounds, until drift is detected after a fall by 5 points, for each correlation of neighbouring rounds.
+    /// Maximum median delays, in rounds, until drift is detected after a fall of 5 points, for each correlation of neighbouring rounds.
     const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
 
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {

@@ -15,7 +15,7 @@ pub enum NoiseKind {
     HeavyTailed,
     /// A first-order autoregression with this coefficient.
     Autoregressive(f64),
-    /// Independent normal values around a weekly cycle with this amplitude, in the unit of the standard deviation.
+    /// Independent normal values around a weekly cycle with this amplitude, in standard deviations.
     WeeklyCycle(f64),
     /// Independent normal values around a daily cycle with this amplitude.
     DailyCycle(f64),
@@ -23,7 +23,7 @@ pub enum NoiseKind {
     Weekend(f64),
     /// Independent normal values, of which this share are outliers: lower by this amount.
     Outliers(f64, f64),
-    /// Independent normal values whose standard deviation is halved, usual or doubled, by day.
+    /// Independent normal values whose standard deviation is half, equal to or twice the usual one, depending on the day.
     ChangingByDay,
     /// Independent normal values whose standard deviation is multiplied by this factor from this hour on.
     Changed(f64, u32),
@@ -34,7 +34,7 @@ pub enum NoiseKind {
 /// The weights of the default suites.
 const WEIGHTS: [f64; 3] = [0.40, 0.35, 0.25];
 
-/// A generator of the noise of a series of rounds.
+/// A noise generator for a series of rounds.
 #[derive(Clone, Debug)]
 pub struct NoiseGenerator {
     kind: NoiseKind,
@@ -46,7 +46,7 @@ pub struct NoiseGenerator {
     cycle: f64,
     /// Number of hours between values.
     step: f64,
-    /// The factor of the standard deviation, and the day for which it applies.
+    /// The factor for the standard deviation, and the day on which it applies.
     today: (f64, f64),
 }
 

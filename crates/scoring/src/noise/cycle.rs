@@ -165,7 +165,7 @@ fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
     rounds
         .iter()
         .enumerate()
-        .map(|(at, round): (usize, &ScoreRound)| {
+        .map(|(at, round)| {
             let from = at.saturating_sub(week / 2).min(rounds.len() - week);
             let around = sums
                 .get(from + week)
@@ -179,7 +179,7 @@ fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
 /// The mean value of each day.
 fn of_days(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let days = values.chunk_by(|(one, _), (other, _)| one / DAY == other / DAY);
-    days.filter_map(|day: &[(usize, f64)]| {
+    days.filter_map(|day| {
         let sum: f64 = day.iter().map(|(_, value)| value).sum();
         day.first()
             .map(|(hour, _)| (*hour, sum * ratio(1, day.len())))

@@ -1,4 +1,4 @@
-//! The noise of scores and rounds, with which every test of a change is compared.
+//! The noise of scores and rounds, against which every change is tested.
 
 pub(super) mod cycle;
 pub(super) mod outliers;

@@ -1,4 +1,4 @@
-//! Rounds without outliers, so that a single odd round neither begins a level nor adds noise that hides one.
+//! Rounds without outliers, so that a single odd round neither begins a level nor adds noise that hides a new level.
 
 use crate::{method, period_scores::ScoreRound};
 

@@ -1,7 +1,7 @@
 //! The usual noise of the models in a snapshot, for models with little history.
 //!
-//! Models are peers if their rounds have the same length. The medians of the peers, which a few unusual models do not
-//! affect, are averaged with the model's noise, which counts from its second round on. A model with enough rounds is
+//! Models are peers if their rounds have the same length. The medians of the peers, which do not depend on a few unusual models,
+//! are averaged with the model's own noise. This noise is included from the model's second round on. A model with enough rounds is
 //! not affected.
 
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
@@ -19,7 +19,7 @@ pub(crate) const PARTS: usize = 12;
 pub(crate) struct TypicalNoise {
     /// The variance of a round.
     pub single: f64,
-    /// The long-run variance of a round: the variance of the mean of a day, scaled as if its rounds were independent.
+    /// The long-run variance of a round: the variance of a daily mean, scaled as if the day's rounds were independent.
     pub long_run: f64,
 }
 
@@ -53,7 +53,7 @@ impl TypicalNoise {
         self.single * share_of_mean(self.correlation(), rounds)
     }
 
-    /// The same noise, with the correlation increased by some of its standard errors. It was measured on `rounds` rounds.
+    /// This noise, which was measured on `rounds` rounds, with the correlation increased by a multiple of its standard error.
     pub(crate) fn cautious(self, rounds: usize) -> Self {
         let measured = self.correlation();
         let error = ((1.0 - measured * measured) * ratio(1, rounds)).sqrt();

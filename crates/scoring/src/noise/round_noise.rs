@@ -2,8 +2,8 @@
 //!
 //! It is measured on the deviations from the cycle and from the levels, so that neither a cycle nor a change of level
 //! counts as noise. Means of consecutive rounds include the common effect of a run on all its trials, and the
-//! correlation of neighbouring rounds. A history has few independent blocks of a day, so the variance is at least that
-//! of an autoregression that is fitted to shorter blocks.
+//! correlation of neighbouring rounds. A history has few independent one-day blocks, so the variance is at least the variance of
+//! an autoregression fitted to shorter blocks.
 
 use std::{cell::OnceCell, ops::Range};
 
@@ -29,7 +29,7 @@ pub(crate) struct RoundNoise {
     means: MeanNoise,
 }
 
-/// The noise of means of rounds.
+/// The noise of round means.
 #[derive(Clone, Debug)]
 pub(super) struct MeanNoise {
     /// Number of rounds from which the noise is determined.
@@ -99,7 +99,7 @@ impl LevelSums {
 }
 
 impl RoundNoise {
-    /// The noise of these deviations from `levels` levels and `fitted` effects; `None` if there are too few.
+    /// The noise of these deviations from `levels` levels and `fitted` effects; `None` if there are too few deviations.
     pub(crate) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
         let known = deviations.len();
         let free = known
@@ -130,20 +130,25 @@ impl RoundNoise {
         })
     }
 
-    /// Like [`Self::of_mean`], for the rounds before a place. If these rounds, or those of the day before the place,
-    /// vary more than all rounds do, they get more weight, because the noise has changed.
+    /// Like [`Self::of_mean`], for the rounds before `end`. If the newest of them vary more than all rounds do, they get more
+    /// weight, because the noise has changed.
     pub(crate) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
         let usual = self.of_mean(rounds);
         let count = rounds.max(method::NOISE_LATELY).min(end);
-        let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
         let known = self.squares.len() - 1;
-        let quotient = (sum(end) - sum(end - count)) * ratio(known, count) / sum(known);
+        let quotient = (self.sum_before(end) - self.sum_before(end - count)) * ratio(known, count)
+            / self.sum_before(known);
         changed(usual, quotient, count)
+    }
+
+    /// The sum of the squares before `end`.
+    fn sum_before(&self, end: usize) -> f64 {
+        self.squares.get(end).copied().unwrap_or_default()
     }
 }
 
 impl MeanNoise {
-    /// The noise of `rounds` rounds with `free` free values. `measure` returns the variance of the mean of a block of
+    /// The noise of `rounds` rounds. Independent rounds would have `free` degrees of freedom. `measure` returns the variance of the mean of a block of
     /// rounds.
     pub(super) fn of(
         rounds: usize,
@@ -194,7 +199,7 @@ impl MeanNoise {
     }
 }
 
-/// The variance of the mean of a block, given prefix sums of the deviations. Fits have used up `lost` values.
+/// The variance of the mean of a block, given prefix sums of the deviations. `lost` is the number of degrees of freedom used up by fits.
 fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
     let known = sums.len() - 1;
     let ends = sums.iter().skip(block);
@@ -218,7 +223,7 @@ pub(super) fn fit_correction(known: usize, lost: f64) -> f64 {
     all / (all - lost.min(ratio(known - known.div_ceil(4), 1)))
 }
 
-/// The spread of a mean if the variance of the newest `count` rounds is `quotient` times the usual one.
+/// The spread of a mean if the variance of the newest `count` rounds is `quotient` times the usual variance.
 pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
     if quotient.is_nan() || quotient <= 1.0 {
         return usual;
@@ -233,7 +238,7 @@ pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
     }
 }
 
-/// Degrees of freedom of the noise of `free` free values whose neighbours have this correlation.
+/// Degrees of freedom of the noise: `free`, adjusted for the correlation of neighbouring rounds.
 fn freedom(free: usize, correlation: f64) -> f64 {
     let independent = ratio(free, 1) * (1.0 - correlation) / (1.0 + correlation);
     independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST)
@@ -256,7 +261,7 @@ fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
     all
 }
 
-/// The variance of the mean of `rounds` neighbours as a share of the variance of one value, in a first-order
+/// The variance of the mean of `rounds` neighbouring values, as a share of the variance of one value, in a first-order
 /// autoregression.
 pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let rest = 1.0 - correlation;
@@ -265,7 +270,7 @@ pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     ((1.0 + correlation) / rest - ends) / count
 }
 
-/// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one round.
+/// The correlation of neighbouring rounds for which the variance of the mean of `block` rounds is this share of one round's variance.
 /// Newton's method approaches the root of a convex function from above, starting with the root of its first three
 /// terms.
 fn correlation(block: usize, share: f64) -> f64 {
@@ -300,6 +305,9 @@ fn correlation(block: usize, share: f64) -> f64 {
 }
 
 pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
-    let number = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
-    number(part) / number(whole)
+    float(part) / float(whole)
+}
+
+fn float(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }

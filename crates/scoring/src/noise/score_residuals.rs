@@ -1,4 +1,4 @@
-//! The deviations of the rounds of a score from its levels and cycle, in order of time. The deviations of two models
+//! The deviations of a score's rounds from its levels and cycle, oldest first. The deviations of two models
 //! show the noise of the difference between their scores, in which shared noise cancels out.
 
 use std::sync::OnceLock;
@@ -47,7 +47,7 @@ pub(crate) struct PairedNoise<'r> {
 struct CommonRounds {
     count: usize,
     mean: f64,
-    /// The sum of their squares about the mean.
+    /// The sum of the squared deviations of the differences from their mean.
     squares: f64,
 }
 
@@ -86,32 +86,34 @@ impl ScoreResiduals {
     /// The ratio between the variance of the mean of these scores and the variance for independent scores. It is more
     /// than one if they share noise.
     pub(crate) fn shared(all: &[&Self]) -> f64 {
-        let quotient = |longest: usize| {
-            let mut sums = Vec::new();
-            let mut squares = 0.0;
-            for residuals in all {
-                let rounds = &residuals.rounds;
-                let blocks = rounds.chunks(block_length(longest, rounds.len()));
-                sums.resize(blocks.len(), 0.0);
-                for (sum, block) in sums.iter_mut().zip(blocks) {
-                    let own: f64 = block.iter().filter(|round| !round.is_nan()).sum();
-                    *sum += own;
-                    squares += own * own;
-                }
-            }
-            let shared: f64 = sums.iter().map(|sum| sum * sum).sum();
-            if squares > NEGLIGIBLE {
-                shared / squares
-            } else {
-                1.0
-            }
-        };
-        quotient(1)
-            .max(quotient(method::NOISE_SHORT_BLOCK))
+        Self::shared_in_blocks(all, 1)
+            .max(Self::shared_in_blocks(all, method::NOISE_SHORT_BLOCK))
             .max(1.0)
     }
 
-    /// The sum of the squared differences from the deviations of another score, about their mean.
+    /// The ratio for blocks of at most `longest` rounds.
+    fn shared_in_blocks(all: &[&Self], longest: usize) -> f64 {
+        let mut sums = Vec::new();
+        let mut squares = 0.0;
+        for residuals in all {
+            let rounds = &residuals.rounds;
+            let blocks = rounds.chunks(block_length(longest, rounds.len()));
+            sums.resize(blocks.len(), 0.0);
+            for (sum, block) in sums.iter_mut().zip(blocks) {
+                let own: f64 = block.iter().filter(|round| !round.is_nan()).sum();
+                *sum += own;
+                squares += own * own;
+            }
+        }
+        let shared: f64 = sums.iter().map(|sum| sum * sum).sum();
+        if squares > NEGLIGIBLE {
+            shared / squares
+        } else {
+            1.0
+        }
+    }
+
+    /// The sum of the squared differences from the deviations of another score, about the mean difference.
     pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
         let mean = self.mean_difference(other);
         squared_differences(&self.rounds, &other.rounds, mean).1
@@ -278,10 +280,6 @@ fn common_rounds(one: &[f64], other: &[f64]) -> usize {
 /// calls it for most pairs of models.
 fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
-    let padded = |rest: &[f64]| {
-        let mut rest = rest.iter();
-        [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
-    };
     let (ones, one) = one.as_chunks();
     let (others, other) = other.as_chunks();
     let rest = (&padded(one), &padded(other));
@@ -294,6 +292,11 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
         },
     );
     sums.iter().sum()
+}
+
+fn padded(rest: &[f64]) -> [f64; LANES] {
+    let mut rest = rest.iter();
+    [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ use crate::{
 pub(crate) struct ComparedScore<'a> {
     score: &'a UncertainScore,
     spread: Spread,
-    /// An upper limit for the bounds, in units of a quantile. If scores are far apart, it is cheaper than computing the
-    /// difference.
+    /// An upper limit for the bounds, in units of a quantile. If scores are far apart, comparing with this limit is cheaper than
+    /// computing the difference.
     most: f64,
     residuals: &'a ScoreResiduals,
     /// The deviations of the rounds in the range of the score; NaN for a missing round.
@@ -54,18 +54,18 @@ pub(crate) struct ScoreDifference {
 }
 
 /// The usual variance per round of a difference between two scores in a ranking. The more similar the variances of the pairs are,
-/// the more degrees of freedom it has.
+/// the more degrees of freedom this estimate has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsualNoise(Spread);
 
 /// How certain it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Separation {
-    /// Beyond the bound for all comparisons.
+    /// The difference exceeds the bound for all comparisons.
     Sure,
-    /// Within that bound, at this many standard errors, with a whole number of degrees of freedom.
+    /// The difference exceeds only the bound for a single comparison. `errors` is the difference in standard errors, and `df` is a whole number of degrees of freedom.
     Open { errors: f64, df: f64 },
-    /// Not even beyond the bound for a single comparison.
+    /// The difference does not even exceed the bound for a single comparison.
     Unsure,
 }
 
@@ -105,7 +105,7 @@ impl<'a> ComparedScore<'a> {
         self.residuals.are_few()
     }
 
-    /// Whether this score is above another, beyond the bound with these quantiles, given the usual noise of a ranking.
+    /// Whether this score exceeds another by more than the bound for these quantiles, given the usual noise of a ranking.
     pub(crate) fn is_above(
         &self,
         other: &Self,
@@ -153,7 +153,7 @@ impl<'a> ComparedScore<'a> {
             .separation([all, single])
     }
 
-    /// Whether this score exceeds the other beyond the bound if the pair has the lowest possible noise in these rounds.
+    /// Whether this score would exceed the other by more than the bound if the pair had the lowest possible noise in these rounds.
     fn may_exceed(
         &self,
         other: &Self,
@@ -195,24 +195,26 @@ impl<'a> ComparedScore<'a> {
         (count > 0).then_some(SharedRounds { count, ..shared })
     }
 
-    /// The common rounds if rounds are missing.
+    /// The common rounds if either score lacks some rounds.
     fn in_common(&self, other: &Self) -> SharedRounds {
         let both = self.rounds.iter().zip(other.rounds);
         let both = both.filter(|(one, other)| !(*one - *other).is_nan());
         let count = both.clone().count();
-        // If a score has no other rounds, it is already the score of the common rounds.
-        let moved = |score: &Self, sum: f64| {
-            if score.score.basis.rounds > count {
-                sum * ratio(1, count.max(1)) - score.mean
-            } else {
-                0.0
-            }
-        };
-        let of_one = moved(self, both.clone().map(|(one, _)| one).sum());
-        let of_other = moved(other, both.map(|(_, other)| other).sum());
+        let of_one = self.change_to_common(both.clone().map(|(one, _)| one).sum(), count);
+        let of_other = other.change_to_common(both.map(|(_, other)| other).sum(), count);
         SharedRounds {
             count,
             gain: of_one - of_other,
+        }
+    }
+
+    /// The difference of the score of `count` common rounds with this sum from the score.
+    fn change_to_common(&self, sum: f64, count: usize) -> f64 {
+        // If a score consists only of common rounds, it is already the score of the common rounds.
+        if self.score.basis.rounds > count {
+            sum * ratio(1, count.max(1)) - self.mean
+        } else {
+            0.0
         }
     }
 
@@ -245,7 +247,7 @@ impl<'a> ComparedScore<'a> {
         })
     }
 
-    /// The noise of the mean difference in this many common rounds; `None` if it cannot be determined.
+    /// The noise of the mean difference over this many common rounds; `None` if it cannot be determined.
     fn noise_of_pair(
         &self,
         other: &Self,
@@ -263,7 +265,7 @@ impl<'a> ComparedScore<'a> {
         })
     }
 
-    /// The difference between the scores plus this gain, with this noise.
+    /// The difference between the scores, increased by `gain`, with the given noise.
     fn difference(&self, other: &Self, gain: f64, noise: Spread) -> ScoreDifference {
         let one = self.score;
         let other = other.score;
@@ -352,7 +354,7 @@ impl ScoreDifference {
     }
 }
 
-/// Whether the score of one model is above the score of another, beyond the bound for these quantiles.
+/// Whether one model's score exceeds another's by more than the bound for these quantiles.
 pub(crate) fn is_above(
     one: &ModelState,
     other: &ModelState,

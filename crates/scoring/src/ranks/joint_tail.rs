@@ -1,4 +1,4 @@
-//! The significance level of one comparison for which all comparisons of a ranking hold jointly. It is based on the
+//! The significance level for each comparison at which all comparisons of a ranking hold jointly. It is based on the
 //! range of normal variables, as in Tukey's test, and is applied stepwise, since models that are certainly apart need
 //! no further comparison.
 
@@ -36,9 +36,8 @@ pub(super) fn joint_tail(earlier: &[usize]) -> f64 {
     1.0 - normal_below(high / SQRT_2)
 }
 
-/// The logarithm of the probability that no two compared variables are further apart than `range`. Each model
-/// contributes the probability that its variable is within this range of the variables before it, given that these are
-/// within it.
+/// The logarithm of the probability that no two compared variables are further apart than `range`. Each model contributes the
+/// probability that its variable is within `range` of the variables before it, given that those are within `range` of each other.
 fn held(range: f64, models: &[f64]) -> f64 {
     let [from, to] = LARGEST;
     let width = (to - from) / f64::from(NODES);

@@ -27,7 +27,7 @@ struct Ranking<'a> {
     order: Vec<usize>,
     /// The number of models with a score.
     listed: usize,
-    /// The quantiles for all comparisons together and for a single one.
+    /// The quantiles for all comparisons together and for a single comparison.
     quantiles: [TailQuantiles; 2],
     usual: Option<UsualNoise>,
     open: Vec<OpenPair>,

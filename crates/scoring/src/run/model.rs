@@ -6,7 +6,7 @@ use scoregate_base::routes::ModelId;
 
 use super::{BadRun, bad_run::check_amount};
 
-/// Maximum length of the name of a model or a provider, in characters, so that it fits on a page.
+/// Maximum length of a model or provider name, in characters, so that it fits on a page.
 const LONGEST_NAME: usize = 200;
 
 /// Characters that have no glyph, as the first and last of each range: every `Default_Ignorable_Code_Point` of Unicode,

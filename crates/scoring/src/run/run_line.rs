@@ -14,7 +14,7 @@ use super::{
     trial_line::{FailureLine, TrialLine, find_word},
 };
 
-/// Maximum length of a run in bytes. [`super::MAX_TRIALS`] trials with all digits need half of it.
+/// Maximum length of a run in bytes. [`super::MAX_TRIALS`] trials with the maximum number of digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
 
 /// How far in the future a run may be, to allow for clock differences.

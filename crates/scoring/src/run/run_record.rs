@@ -106,7 +106,7 @@ impl Run {
         &self.outcome
     }
 
-    /// The reasons for the failed trials that the run lists.
+    /// The failure of each failed trial; empty if the run failed as a whole.
     pub fn failed_trials(&self) -> &[RunFailure] {
         &self.failed_trials
     }
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// The failed trials. A run that failed as a whole counts as one.
+    /// The failed trials. A run that failed as a whole counts as one failed trial.
     pub fn failures(&self) -> &[RunFailure] {
         match &self.outcome {
             RunOutcome::Scored(_) => &self.failed_trials,

@@ -254,20 +254,20 @@ impl SuiteTable {
 impl Default for SuiteTable {
     /// The default table of an archive.
     fn default() -> Self {
-        let feeds = |own| {
-            [
-                SortBy::Combined,
-                own,
-                SortBy::Speed,
-                SortBy::SevenAxis,
-                SortBy::Price,
-            ]
-        };
         let own = [SortBy::Coding, SortBy::Reasoning, SortBy::Tooling];
         let suites = method::SUITE_WEIGHTS
             .into_iter()
             .zip(own)
-            .map(|((name, weight), own)| SuiteEntry::new(name, weight, AxisSet::ALL, &feeds(own)));
+            .map(|((name, weight), own)| {
+                let feeds = [
+                    SortBy::Combined,
+                    own,
+                    SortBy::Speed,
+                    SortBy::SevenAxis,
+                    SortBy::Price,
+                ];
+                SuiteEntry::new(name, weight, AxisSet::ALL, &feeds)
+            });
         Self::new(suites.collect()).expect("the default table is valid: a test checks it")
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 const TRIALS: usize = 5;
 /// One in this many runs fails, regardless of the behaviour.
 const FAILS_ONE_IN: u64 = 70;
-/// Standard deviations of the effect of a run, and of a trial on one axis.
+/// Standard deviations of a run's effect, and of a trial's effect on one axis.
 const LUCK: (f64, f64) = (0.006, 0.05);
 /// Number of tokens of a task.
 const PROMPT_TOKENS: f64 = 3_000.0;
@@ -139,7 +139,7 @@ impl Simulated {
         let hit = [1.2, 1.0, 1.3, 0.9, 0.9, 0.4, 0.7];
         let busy = 1.0 + 0.2 * busyness(hour);
         let (input, output) = self.entry.prices;
-        let mut trial = |_| {
+        let trials = (0..TRIALS).map(|_| {
             let mut scores = [0.0; 7];
             for ((score, tilt), hit) in scores.iter_mut().zip(tilt).zip(hit) {
                 let own = level + tilt - loss * (hit - 1.0) + LUCK.1 * random.normal();
@@ -149,23 +149,23 @@ impl Simulated {
             let tokens = self.entry.tokens * (1.0 + 0.2 * random.normal()).max(0.1);
             let cost = (PROMPT_TOKENS * input + tokens * output) / 1e6;
             Trial::new(scores, latency, cost).expect("scores are clamped, the rest is positive")
-        };
-        (0..TRIALS).map(&mut trial).collect()
+        });
+        trials.collect()
     }
 
     fn state(&self, hour: Hour) -> SimulatedState {
         let phase_of = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
-        let up = |loss| SimulatedState::Up { loss };
         match self.entry.habit {
             SimulatedHabit::Drifts { cycle, phase, loss } => {
-                up(loss * share(phase_of(cycle, phase), cycle))
+                let loss = loss * share(phase_of(cycle, phase), cycle);
+                SimulatedState::Up { loss }
             }
             SimulatedHabit::Breaks {
                 cycle,
                 phase,
                 hours,
                 loss,
-            } if phase_of(cycle, phase) < hours => up(loss),
+            } if phase_of(cycle, phase) < hours => SimulatedState::Up { loss },
             SimulatedHabit::Fails {
                 cycle,
                 phase,
@@ -179,7 +179,7 @@ impl Simulated {
             SimulatedHabit::Steady
             | SimulatedHabit::Breaks { .. }
             | SimulatedHabit::Fails { .. }
-            | SimulatedHabit::Visits { .. } => up(0.0),
+            | SimulatedHabit::Visits { .. } => SimulatedState::Up { loss: 0.0 },
         }
     }
 }
@@ -198,8 +198,11 @@ fn busyness(hour: Hour) -> f64 {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    let number = |n: u64| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
-    number(part) / number(whole)
+    float(part) / float(whole)
+}
+
+fn float(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// Splitmix64: small, fast, and permanently the same on every machine, which no library guarantees.

@@ -1,4 +1,4 @@
-//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh` sets
+//! Scores the scenarios in `tests/reference`. The output contains every document, and the numbers before rounding. `.ci/reference.sh` sets
 //! `SCOREGATE_REFERENCE` to the output directory, and compares the files with an independent implementation.
 
 use std::{
@@ -63,7 +63,7 @@ fn rankings_do_not_depend_on_the_steps_in_which_runs_are_imported() {
         let at_once = scored(&path, now);
         write(".json", &at_once.to_string());
 
-        // The same runs are imported in steps, which leaves records of earlier snapshots. The reference continues their scans.
+        // The same runs are imported in steps, which leaves records of earlier snapshots. The reference continues the scans of those snapshots.
         let place = TempDir::new().unwrap();
         let path = place.path().join("runs.db");
         let steps = [700, 400, 220, 150, 100].map(|hours| now.minus(HOUR * hours));

@@ -79,7 +79,7 @@ proptest! {
             let failures = vec![RunFailure::Throttled; (*failed).max(usize::from(scores.is_empty()))];
             listed(suite, u32::try_from(index).unwrap() + 1, scores, &failures)
         }).collect();
-        // Every suite already has a score, because a first score is not a rise.
+        // Every suite already has a score, because a first score does not count as a rise.
         runs.extend(Suite::DEFAULT.map(|suite| listed(suite, 20, &[0.5], &[])));
         let before = opened(&runs);
         match into {

@@ -151,7 +151,7 @@ fn check_field(value: &Value, field: &ItemField, of: &str) {
     assert!(good, "{of}: {value}");
 }
 
-/// Times within a month at which every behaviour of the simulator occurs.
+/// Times within a month that together cover every behaviour of the simulator.
 pub(super) fn instants() -> impl Iterator<Item = Wall> {
     (0..10_u32).map(|step| now().plus(HOUR * 67 * step))
 }

@@ -1,4 +1,4 @@
-//! The rules for incidents, tested with series of one model. Each is a sentence in `docs/scoring.md`.
+//! The rules for incidents, tested with series of one model. `docs/scoring.md` states each rule.
 
 use std::sync::Arc;
 
@@ -260,7 +260,7 @@ fn the_baseline_of_an_outage_is_that_of_the_open_degradation() {
             .iter()
             .find(|incident| incident.kind == IncidentKind::Outage)
             .unwrap();
-        // After a smaller fall, that level is the level before the outage.
+        // After a smaller fall, the level before the outage is the lower level.
         let expected = if level < 65.0 { 70.0 } else { level };
         assert!(
             (outage.baseline.unwrap() - expected).abs() < 1e-9,

@@ -11,7 +11,7 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::fixtures::{HOUR, asked, every_question, now, rankings};
 
-/// Hours of the baseline and of the day that is compared with it.
+/// Hours of the baseline plus the day that is compared with it.
 const HOURS: u32 = 8 * 24;
 
 fn model(name: &str) -> Arc<TestedModel> {

@@ -52,7 +52,7 @@ fn ranked(noise: &[Vec<f64>], distance: f64, deviation: impl Fn(u32) -> f64) -> 
     rankings(&scoring, Period::Day, SortBy::Combined)
 }
 
-/// Whether a paired t test of the common rounds of two models in the last day separates them.
+/// Whether a paired t test on the common rounds of the last day separates two models.
 fn differ(noise: &[Vec<f64>], distance: f64, [one, other]: [u32; 2]) -> bool {
     let shared = (HOURS - 24..HOURS)
         .filter(|hour| ![one, other].iter().any(|model| is_missing(*model, *hour)));

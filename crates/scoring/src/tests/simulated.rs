@@ -1,4 +1,4 @@
-//! The simulated data of the demo always contains some events.
+//! Tests that the demo's simulated data always contains some events.
 
 use crate::*;
 use scoregate_base::routes::{DocumentKey, Period, Route};
@@ -7,7 +7,7 @@ use super::fixtures::{HOUR, asked, limit, now};
 
 /// The seed of the demo.
 const DEMO_SEED: u64 = 42;
-/// Number of hours between the tested times, which is coprime with every cycle, and the number of times. With
+/// The number of hours between tested times, coprime with every cycle, and the number of tested times. With
 /// `SCOREGATE_FULL=1`, every hour of 60 days is tested.
 const STEPS: (u32, u32) = (37, 24);
 const ALL: (u32, u32) = (1, 60 * 24);

@@ -48,9 +48,9 @@ pub struct MappedRuns {
     pub failed: BTreeMap<RunFailure, u64>,
     /// Number of samples that were declared invalid and are left out.
     pub invalidated: u64,
-    /// Number of trials of samples that the tool stopped at a limit. These trials keep their scores.
+    /// Number of trials whose sample the tool stopped at a limit. These trials keep their scores.
     pub limited: u64,
-    /// Measurements that are missing in the tool or the mapping, for all trials.
+    /// Measurements that are missing from all trials, because the tool or the mapping does not provide them.
     pub absent: Vec<&'static str>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn convert(
     let parts = trials.len().div_ceil(MAX_TRIALS).max(1);
     let mut trials = trials.into_iter();
     for part in 0..parts {
-        // The parts differ by at most one trial, so that no trial has more weight than another.
+        // The part sizes differ by at most one trial, so that no trial has much more weight than another.
         let length = all * (part + 1) / parts - all * part / parts;
         let trials = trials.by_ref().take(length).collect();
         let id = run_id(tool, evaluation, part + 1);
@@ -157,7 +157,7 @@ impl MappedRuns {
     }
 }
 
-/// The first problems of samples, and the number of further problems.
+/// The first sample problems, and the number of further problems.
 fn invalid_samples(evaluation: &Evaluation, problems: &[String]) -> LogProblem {
     let (named, others) = problems.split_at(NAMED_SAMPLES.min(problems.len()));
     let named = named.join("; ");
@@ -201,7 +201,7 @@ fn axes(
             Ok(score) => {
                 axes.set(*axis, score);
             }
-            // A reason that counts against the model takes precedence over one that is not counted.
+            // A reason that counts against the model takes precedence over a reason that does not.
             Err(reason) => failure = Some(failure.map_or(reason, |other| other.min(reason))),
         }
     }
@@ -297,7 +297,7 @@ fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> RunId {
     }
     let mut hash = Sha256::new();
     for text in evaluation.identity.iter().chain([task]) {
-        // The length is included, so that no two lists of texts result in the same bytes.
+        // The length is included, so that no two lists of strings result in the same bytes.
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }

@@ -22,8 +22,7 @@ use super::{evaluation::LogProblem, python_json::read_json};
 
 /// A file of any size may decompress to this size.
 const SMALL_LOG: u64 = 16 << 20;
-/// Maximum compression ratio of a larger file. The conversation that is repeated in each event of an agent compresses
-/// well.
+/// Maximum compression ratio of a larger file. Agent logs compress well, because each event repeats the conversation.
 const LARGEST_RATIO: u64 = 1_000;
 
 /// An open `.eval` file.
@@ -140,7 +139,7 @@ impl Read for DecompressedBytes<'_> {
         let limit = self.archive.limit;
         left.set(left.get().checked_sub(read as u64).ok_or_else(|| {
             invalid(format!(
-                "decompresses to more than {limit} bytes, which no log does; the file is not imported"
+                "decompresses to more than {limit} bytes, too large for a log; the file is not imported"
             ))
         })?);
         Ok(read)

@@ -52,7 +52,7 @@ pub(super) struct TokenUsage {
     /// Input tokens at the full price.
     pub(super) input: u64,
     pub(super) output: u64,
-    /// Input tokens at other prices, which the mapping does not contain.
+    /// Input tokens at other prices. The mapping contains no prices for them.
     pub(super) cached: u64,
     /// The cost reported by the tool, in US dollars.
     pub(super) cost: Option<f64>,
@@ -107,7 +107,7 @@ impl LogProblem {
     }
 }
 
-/// Both values, or the problem. If the first is missing in the mapping, the problem with the second is added.
+/// Both values, or the problem. If the first is missing from the mapping, the problem with the second is added.
 pub(super) fn both<A, B>(
     one: Result<A, LogProblem>,
     other: Result<B, LogProblem>,

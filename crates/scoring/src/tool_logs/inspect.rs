@@ -99,7 +99,7 @@ struct InspectUsage {
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(
     untagged,
-    expecting = "the id of a sample is neither a number nor a text"
+    expecting = "the id of a sample is neither a number nor a string"
 )]
 enum InspectSampleId {
     Number(i64),

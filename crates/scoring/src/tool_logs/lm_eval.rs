@@ -90,12 +90,11 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
 
 impl<'a> LmLog<'a> {
     fn read(path: &'a Path) -> Result<Self, LogProblem> {
-        let whole = |problem: String| LogProblem::invalid("", problem);
-        let file = File::open(path).map_err(|error| whole(format!("cannot be read: {error}")))?;
+        let file = File::open(path)
+            .map_err(|error| LogProblem::invalid("", format!("cannot be read: {error}")))?;
         let results: LmResults = read_json(file).map_err(|problem| {
-            whole(format!(
-                "is not a results file of lm-evaluation-harness: {problem}"
-            ))
+            let problem = format!("is not a results file of lm-evaluation-harness: {problem}");
+            LogProblem::invalid("", problem)
         })?;
         let model = results.model_name.clone().ok_or_else(|| {
             LogProblem::invalid(
@@ -213,12 +212,13 @@ impl<'a> LmLog<'a> {
 
 /// The samples of each filter, ordered by document.
 fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, LogProblem> {
-    let bad = |problem: String| LogProblem::invalid(name, problem);
-    let file = File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+    let file = File::open(path)
+        .map_err(|error| LogProblem::invalid(name, format!("cannot be read: {error}")))?;
     let mut by_filter = BTreeMap::<_, LmDocuments>::new();
     for (index, sample) in json_values::<LmSample>(file).enumerate() {
         let line = index + 1;
-        let sample = sample.map_err(|error| bad(format!("line {line}: {error}")))?;
+        let sample =
+            sample.map_err(|error| LogProblem::invalid(name, format!("line {line}: {error}")))?;
         let doc_id = sample.doc_id;
         let filter = sample
             .filter
@@ -226,9 +226,9 @@ fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, Log
             .unwrap_or_else(|| NO_FILTER.to_owned());
         let documents = by_filter.entry(filter).or_default();
         if documents.insert(doc_id, sample.metrics()).is_some() {
-            return Err(bad(format!(
-                "line {line}: document {doc_id} is in the file twice; evaluate again"
-            )));
+            let problem =
+                format!("line {line}: document {doc_id} is in the file twice; evaluate again");
+            return Err(LogProblem::invalid(name, problem));
         }
     }
     Ok(by_filter)

@@ -1,4 +1,4 @@
-//! The log files of a tool in the files and directories that the operator names.
+//! Finds a tool's log files among the files and directories that the operator names.
 
 use std::{
     collections::BTreeSet,
@@ -8,10 +8,10 @@ use std::{
 
 use super::EvaluationTool;
 
-/// Maximum depth of directories. Links to a parent are not followed, so a greater depth can only be a mistake.
+/// Maximum directory depth. Links to a parent are not followed, so a greater depth can only be a mistake.
 const DEEPEST: usize = 64;
 
-/// The logs among these files and in these directories, sorted. A file may have any name, except that a samples file of
+/// The logs among these files and in these directories, sorted. A file may have any name, but a samples file of
 /// lm-evaluation-harness is replaced with the results file next to it.
 pub fn log_files(tool: EvaluationTool, paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found = BTreeSet::new();
@@ -77,7 +77,7 @@ fn is_log(tool: EvaluationTool, name: &str) -> bool {
                     .bytes()
                     .enumerate()
                     .take(11)
-                    .all(|(at, byte): (usize, u8)| match at {
+                    .all(|(at, byte)| match at {
                         4 | 7 => byte == b'-',
                         10 => byte == b'T',
                         _ => byte.is_ascii_digit(),

@@ -20,7 +20,7 @@ pub struct LogMapping {
     models: BTreeMap<String, TestedModel>,
     tasks: BTreeMap<String, TaskMapping>,
     ignored: Vec<String>,
-    /// The fields of records that any tool may write.
+    /// The fields of the records in JSON Lines and CSV logs, from any tool.
     pub(super) records: Option<RecordMapping>,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct TaskMapping {
     pub(super) filter: Option<String>,
 }
 
-/// The source of the scores of an axis.
+/// The source of an axis's scores.
 #[derive(Debug, Deserialize)]
 #[serde(from = "WrittenSource")]
 pub(super) struct ScoreSource {
-    /// The scorer or metric; if absent, the only one.
+    /// The scorer or metric; may be omitted if there is only one.
     pub(super) score: Option<String>,
     /// The worst and the best value.
     pub(super) scale: Option<[f64; 2]>,
@@ -134,7 +134,7 @@ impl LogMapping {
         })
     }
 
-    /// The entries of a task and a model, or an error that names all missing ones.
+    /// The entries of a task and a model, or an error that names each missing entry.
     pub(super) fn entries(
         &self,
         task: &str,
@@ -180,7 +180,7 @@ impl MappedModel {
             self.price_output,
         )
         .map_err(|bad| {
-            // Replaces the field names of a run with those of the mapping.
+            // Replaces a run's field names with the mapping's field names.
             let problem = bad.to_string().replacen("priceInput", "price_input", 1);
             problem.replacen("priceOutput", "price_output", 1)
         })

@@ -23,7 +23,7 @@ pub(super) struct RecordMapping {
     /// Only records with these values are samples.
     #[serde(default)]
     pub(super) only: BTreeMap<String, String>,
-    /// Failures for parts of an error text, ignoring case.
+    /// The failure for each text that an error may contain, ignoring case.
     #[serde(default)]
     pub(super) failures: BTreeMap<String, RunFailure>,
 }

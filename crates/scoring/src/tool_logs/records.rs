@@ -19,9 +19,9 @@ use super::{
     score::LoggedScore,
 };
 
-/// Texts of an error field that mean that there was no error.
+/// Values of an error field that mean that there was no error.
 const NO_ERRORS: [&str; 5] = ["", "false", "0", "{}", "[]"];
-/// Number of characters of a text that are kept for messages and searched for a time.
+/// Number of characters at the end of a string that are kept for messages and scanned for a timestamp.
 const SHOWN: usize = 64;
 
 /// Collects the evaluations of a file.
@@ -31,7 +31,7 @@ struct RecordReader<'m> {
     /// The name of the file, without its suffix.
     name: String,
     header: Value,
-    /// The evaluations by number of headers, task and model.
+    /// The evaluations, by the number of headers read so far, task and model.
     found: BTreeMap<(usize, String, String), Evaluation>,
     headers: usize,
 }
@@ -89,8 +89,8 @@ fn read_all(
         .collect())
 }
 
-/// Sorts the samples, so that the order of the records does not matter. The identity does not depend on the samples, so
-/// that a changed file is not imported in addition to the old one.
+/// Sorts the samples, so that the order of the records does not matter. The evaluation's identity does not depend on the samples,
+/// so that a changed file is not imported in addition to the old one.
 fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation
         .samples
@@ -199,7 +199,7 @@ impl RecordReader<'_> {
         })
     }
 
-    /// The scores that the mapping of the task names.
+    /// The scores that are named in the task's mapping.
     fn scores(&self, record: &Value, task: &str) -> BTreeMap<String, LoggedScore> {
         let sources = self
             .mapping
@@ -227,7 +227,7 @@ impl RecordReader<'_> {
         known.map_or(RunFailure::Harness, |(_, failure)| *failure)
     }
 
-    /// A required text of the record, or of the header before it.
+    /// A required string field of the record, or of the header before it.
     fn required(&self, record: &Value, path: &str, field: &str) -> Result<String, String> {
         let found = at(record, path)
             .or_else(|| at(&self.header, path))
@@ -283,7 +283,7 @@ fn last(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// The time at the end of a text, such as the id of an evaluation. Without a time zone, it is in UTC.
+/// The time at the end of a string, such as the id of an evaluation. A time without a time zone is in UTC.
 fn instant(text: &str) -> Option<Wall> {
     text.char_indices()
         .filter_map(|(at, _)| text.get(at..))

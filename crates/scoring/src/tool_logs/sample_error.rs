@@ -99,12 +99,6 @@ impl LoggedException {
 
     /// Whether a request to a model, made by a solver, raised the exception.
     fn is_of_a_request(&self) -> bool {
-        let has_frame = |of: &str| {
-            let separators = [of.to_owned(), of.replace('/', "\\")];
-            separators
-                .iter()
-                .any(|frame| self.traceback.contains(frame.as_str()))
-        };
         let is_download = self
             .traceback
             .lines()
@@ -121,8 +115,15 @@ impl LoggedException {
                 DOWNLOADS.iter().any(|part| module.contains(part))
             });
         !is_download
-            && has_frame("inspect_ai/model/")
-            && (has_frame("inspect_ai/solver/") || has_frame("inspect_ai/agent/"))
+            && self.has_frame("inspect_ai/model/")
+            && (self.has_frame("inspect_ai/solver/") || self.has_frame("inspect_ai/agent/"))
+    }
+
+    fn has_frame(&self, of: &str) -> bool {
+        let separators = [of.to_owned(), of.replace('/', "\\")];
+        separators
+            .iter()
+            .any(|frame| self.traceback.contains(frame.as_str()))
     }
 }
 
@@ -191,7 +192,7 @@ mod tests {
                 RunFailure::Harness,
                 "{message}"
             );
-            // The directory of the environment is not the name of a package.
+            // The directory that contains the environment is not a package, even if it is named like one.
             let project = request.replace("/v/", "/tokenizers/.venv/site-packages/");
             assert_eq!(failure(message, last, &project), expected, "{message}");
             // The exception is raised in a tool, a scorer or a grading model.

@@ -1,4 +1,4 @@
-//! Conformance checks of owners of applications that an operator created.
+//! Conformance checks for assigning owners to applications that an operator created.
 
 use futures_util::future::join_all;
 
@@ -165,7 +165,7 @@ pub(crate) async fn a_detached_application_works_without_an_owner(store: &Store)
     let refused = detach(store, one).await;
     assert_eq!(owner_refusal(refused), OwnerRefusal::NotOwned(one));
     assert!(store.owner(invited.id).await.unwrap().is_some());
-    // No data remains of an address that was only invited.
+    // An address that was only invited leaves no data behind.
     detach(store, two).await.unwrap();
     assert_eq!(store.owners(all()).await.unwrap(), []);
     assert_eq!(mails(store).await, ["ann@example.org: detached"]);

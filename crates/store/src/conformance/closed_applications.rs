@@ -18,7 +18,7 @@ async fn created_at(
     store.change(creation).await.map(|created| created.id)
 }
 
-/// A new application of an owner that was granted a unit today.
+/// A new application of an owner, with one unit granted today.
 async fn used_application(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
     let id = created_at(store, NOON, owner, at_most).await.unwrap();
     assert_eq!(units(store, asking(id, NOON.day(), 1, 10)).await, 1);
@@ -85,7 +85,7 @@ pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
     close(store, id).await;
-    // Another gateway has not yet read that the keys were revoked.
+    // Another gateway has not yet read the revocation of the keys.
     assert_eq!(units(store, asking(id, NOON.day(), 3, 10)).await, 3);
     assert_used_today(store, owner, 1).await;
 }

@@ -1,4 +1,4 @@
-//! A store with rows in every exported table that store calls write.
+//! A store with rows in every exported table that is written by store calls.
 
 use super::*;
 

@@ -100,7 +100,7 @@ pub(super) async fn attempted(
     store.change_owner(change).await
 }
 
-/// Returns the owner refusal of a failed operation.
+/// The `OwnerRefusal` with which an operation failed.
 pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRefusal {
     match outcome {
         Err(StoreError::Owner(refusal)) => refusal,

@@ -1,4 +1,4 @@
-//! Conformance checks of reports of leaked keys.
+//! Conformance checks of leaked-key reports.
 
 use futures_util::future::join_all;
 

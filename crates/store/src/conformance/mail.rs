@@ -182,7 +182,7 @@ pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &St
     assert_eq!(
         claimed(2, 2, &["hook_2"]).await,
         ["flood.10", "third"],
-        "one for each recipient before a second for any"
+        "each recipient's first email before any second one"
     );
     assert_eq!(
         claimed(9, 2, &[]).await,

@@ -71,7 +71,7 @@ async fn due(store: &Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueN
     store.due_notices(query).await.unwrap()
 }
 
-/// The used units and quotas in due notices about quotas.
+/// The used units and the quota in each due quota notice.
 pub(crate) async fn quotas(store: &Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
         NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
@@ -278,7 +278,7 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &St
     );
 }
 
-/// Leases units of today that count in these windows too.
+/// Leases units of today that also count in these windows.
 async fn lease_in(store: &Store, id: ApplicationId, node: u64, windows: &[CalendarQuota]) {
     let totals = NodeReport {
         granted: 80,

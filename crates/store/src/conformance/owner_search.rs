@@ -1,4 +1,4 @@
-//! Conformance checks of the search for owners.
+//! Conformance checks of the owner search.
 
 use super::*;
 
@@ -7,7 +7,7 @@ pub(super) async fn found_owners(store: &Store, query: OwnerQuery) -> Vec<OwnerI
     owners.iter().map(|owner| owner.id).collect()
 }
 
-/// A query of the first owners.
+/// A query for the first owners.
 pub(super) fn first(limit: usize) -> OwnerQuery {
     OwnerQuery {
         limit,

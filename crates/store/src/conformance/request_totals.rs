@@ -1,4 +1,4 @@
-//! Conformance checks of requests by endpoint and outcome.
+//! Conformance checks of request totals by endpoint and outcome.
 
 use super::*;
 

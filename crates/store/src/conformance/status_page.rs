@@ -100,7 +100,7 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &Store)
     assert_eq!(
         history.first_minute,
         Some(today - DAY_MINUTES - 1),
-        "the first minute of all, not of this range"
+        "the first minute ever stored, not the first of this range"
     );
     let expected = [(before(1), 1), (NOON.day(), 0)];
     let expected = expected.map(|(day, fresh)| StatusDay {

@@ -99,14 +99,14 @@ impl DumpTable {
                 return Err(format!("{name} is {value}"));
             }
         }
-        let is_known = |name: &String| columns.iter().any(|column| column.name == name);
-        match row.keys().find(|name| !is_known(name)) {
+        let mut names = row.keys();
+        match names.find(|name| columns.iter().all(|column| column.name != **name)) {
             Some(unknown) => Err(format!("{unknown} is unknown")),
             None => Ok(()),
         }
     }
 
-    /// Whether a text is valid for its column. Names of a newer release are accepted.
+    /// Whether a string is valid for its column. Names from a newer release are accepted.
     fn is_text(&self, column: &str, text: &str) -> bool {
         match (self.name, column) {
             ("applications", "id") => text.parse::<ApplicationId>().is_ok(),
@@ -118,7 +118,7 @@ impl DumpTable {
             (_, "day") => Day::parse(text).is_some(),
             (_, "endpoint" | "outcome") => {
                 (1..=MAX_NAME).contains(&text.len())
-                    && text.bytes().all(|byte: u8| {
+                    && text.bytes().all(|byte| {
                         byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
                     })
             }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Fault {
-    /// Converts an error while serving. Damage is remembered and logged.
+    /// Converts an error that occurred while serving. Damage is remembered and logged.
     pub(super) fn into_error_while_serving(
         self,
         doing: &'static str,

@@ -53,8 +53,8 @@ pub(crate) struct OpenedStore {
 /// Opens the store in this directory.
 pub(crate) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
-    let (writer, reader) = open_steps(directory, &path, STEPS)
-        .map_err(|fault: Fault| fault.into_error(OPENING, &path))?;
+    let (writer, reader) =
+        open_steps(directory, &path, STEPS).map_err(|fault| fault.into_error(OPENING, &path))?;
     Ok(OpenedStore {
         path,
         writer,
@@ -91,7 +91,7 @@ fn make(path: &Path, steps: &[&str]) -> Done<()> {
         Some(_) => return Ok(()),
         None => {}
     }
-    // Starting without keys would refuse all callers and forget today's grants.
+    // A start without keys would mean that all callers are refused and today's grants are lost.
     if let Some(fault) = missing(path) {
         return Err(fault);
     }

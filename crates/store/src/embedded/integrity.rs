@@ -16,7 +16,7 @@ use crate::{
 /// Files up to this size are checked completely at startup. That takes 0.2 s on an ordinary machine.
 const CHECKED_WHOLE: i64 = 96 << 20;
 
-/// Rejects a file that is not a store, has a newer format than these steps, or lacks tables of its format.
+/// Rejects a file that is not a store, has a format newer than the last of these steps, or lacks tables of its format.
 pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Done<u32> {
     let found = version(connection)?;
     let known = format_of(steps);
@@ -53,12 +53,16 @@ pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> D
     }
 }
 
-/// Whether the last page is incomplete. If a log exists, the cause may be a write from the log that a crash
-/// interrupted, and the result is `false`.
+/// Whether the last page is incomplete. If a log exists, the result is `false`, because a crash may have interrupted a write from
+/// the log to the file.
 pub(crate) fn is_cut(connection: &Connection, path: &Path) -> Done<bool> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
+}
+
+/// The size of a file, 0 if it cannot be read.
+pub(crate) fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |found| found.len())
 }
 
 /// Columns and indexes, described in words.
@@ -75,9 +79,8 @@ fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// The check before the store is used. A small file is checked completely. In a large file, only the tables are checked in which
-/// a missing row would make the gateway refuse a caller or grant units twice. The rest is mostly the audit trail and
-/// requests. Every backup is checked completely, and reading a broken page fails.
+/// The check before the store is used. A small file is checked completely. In a large file, a table is checked only if a missing
+/// row would make the gateway refuse a caller or grant units twice. The other tables are mostly the audit trail and requests. Every backup is checked completely, and reading a broken page fails.
 pub(crate) fn at_start(connection: &Connection) -> Done<()> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;

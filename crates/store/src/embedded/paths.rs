@@ -117,8 +117,8 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     found
 }
 
-/// The kind of a file according to its first bytes: a backup or an export. A database with an application id, such as
-/// the archive of runs, is neither, because a store has none.
+/// The kind of a file according to its first bytes: a backup or an export. A database with an application id, such as the archive
+/// of runs, is neither, because a store has no application id.
 pub(crate) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
     const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
@@ -196,7 +196,7 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
              sqlite3 can read:"
                 .into(),
         );
-        // If an error occurs, a dump ends with a rollback. A dump never contains the format.
+        // If an error occurs, a dump ends with a rollback. A dump never contains the format version.
         lines.push(format!(
             "  sqlite3 {} .dump | sed 's/^ROLLBACK.*/COMMIT;/; $aPRAGMA user_version = {format};' | sqlite3 {}",
             quoted(path),
@@ -249,7 +249,7 @@ pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     if text
         .chars()
-        .all(|c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c))
+        .all(|c| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c))
     {
         text
     } else {

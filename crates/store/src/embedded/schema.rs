@@ -3,7 +3,7 @@
 
 use crate::statements::schema::ONLY_DATABASE;
 
-/// Terms in the steps, and the equivalent terms of this engine.
+/// SQL terms in the steps, and the equivalent terms for this engine.
 const TERMS: [(&str, &str); 8] = [
     ("{schema}.", ""),
     (" COLLATE \"C\"", ""),

@@ -1,6 +1,6 @@
 //! Replaces one store with another, in steps that a crash may interrupt at any point.
 //!
-//! Before the first step, the new store is complete, checked, and located next to the old one. The first step decides.
+//! Before the first step, the new store is complete, checked, and located next to the old one. The first step is decisive.
 //! Before it, a starting process finds the old store. After it, a starting process finds no store file and completes
 //! the remaining steps. A store is never next to another store's write-ahead log, because SQLite would apply that log.
 //! `import` builds the new store.

@@ -34,7 +34,7 @@ pub(crate) struct StoreWorker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A queued command. It is run first, and answered once it is known whether its effects are durable.
+/// A queued command. It is answered only after it has been run and it is certain whether its effects are durable.
 pub(super) trait Job: Send {
     /// Runs the command. `Err` rolls back its effects.
     fn run(&mut self, connection: &FileConnection) -> Result<(), String>;

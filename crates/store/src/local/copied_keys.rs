@@ -17,7 +17,7 @@ use scoregate_base::{
 
 /// Number of applications per page.
 const PAGE: usize = 10_000;
-/// Maximum number of applications of old copies that one transaction removes.
+/// Maximum number of applications that one transaction removes from old copies.
 const REMOVED_AT_ONCE: i64 = 10_000;
 
 /// The point up to which a copy is complete.
@@ -29,8 +29,8 @@ pub struct CopiedReading {
     pub at: Wall,
 }
 
-/// The row of the copy: the number of the copy, source and number of its position, and the time of the reading in
-/// milliseconds.
+/// The row of the copy: the number of the copy, the source and number of its position, and the time at which the store was read,
+/// in milliseconds.
 type CopyRow = (u64, String, u64, u64);
 
 /// An application with all of its keys.
@@ -113,7 +113,7 @@ impl LocalFile {
         Ok(rows.pop().map(|row| row.value))
     }
 
-    /// Removes them in batches, so that units can be reserved in between.
+    /// Removes all other copies in batches, so that units can be reserved in between.
     fn remove_other_copies(&self, copy: u64) -> io::Result<()> {
         let mut removed = 1;
         while removed > 0 {
@@ -140,18 +140,16 @@ fn put_all(
 }
 
 fn copied(stored: &StoredApplication) -> CopiedApplication {
-    let end = |key: &StoredKey| {
-        key.revoked_at
-            .map(|_| 0)
-            .or(key.expires_at.map(Wall::millis))
-    };
-    let keys = stored.keys.iter();
+    let keys = stored.keys.iter().map(|key| {
+        let revoked = key.revoked_at.map(|_| 0);
+        (key.digest, revoked.or(key.expires_at.map(Wall::millis)))
+    });
     CopiedApplication {
         id: stored.id,
         name: stored.name.clone(),
         tier: stored.tier.clone(),
         own: stored.own,
-        keys: keys.map(|key| (key.digest, end(key))).collect(),
+        keys: keys.collect(),
     }
 }
 
@@ -168,7 +166,7 @@ fn stored(copied: CopiedApplication) -> StoredApplication {
         keys: copied
             .keys
             .into_iter()
-            .map(|(digest, end): (Digest, Option<u64>)| StoredKey {
+            .map(|(digest, end)| StoredKey {
                 digest,
                 shown: String::new(),
                 created_at: Wall::default(),

@@ -22,7 +22,7 @@ const APPLICATION_ID: i32 = 0x5347_444f;
 /// The format of the file. A file in another format is replaced.
 const FORMAT: i32 = 1;
 
-/// Contents have a separate table, because a confirmed document changes only its label.
+/// Contents have a separate table, because confirming a document changes only its label.
 const TABLES: &str = "
 CREATE TABLE documents (
     name  TEXT    NOT NULL PRIMARY KEY,
@@ -128,7 +128,7 @@ impl Mirror {
             records.iter().partition(|record| size(record) <= most);
         let mut failed: Vec<MirrorError> = large
             .into_iter()
-            .map(|record: &MirrorRecord| MirrorError::TooLarge {
+            .map(|record| MirrorError::TooLarge {
                 name: record.name.clone(),
                 bytes: size(record),
                 most,
@@ -200,7 +200,7 @@ pub enum FileFlaw {
 impl FileFlaw {
     fn is_damage(&self) -> bool {
         match self {
-            // Values of the wrong type are not reported as SQLite errors.
+            // A value of the wrong type is also damage, but is not reported as an SQLite error.
             Self::Sql(error) => error.sqlite_error().is_none() || is_unusable(error),
             Self::Content(_) => true,
             Self::Disk(_) => false,

@@ -4,8 +4,8 @@
 //! Every change is durable when the call returns. Each row has a checksum. A damaged file is rejected, because an
 //! unknown number of units was spent, and an older database would not be recognized.
 //!
-//! Shares are continued only from the original file. A copy of the data directory or a restored backup may lack units
-//! that were spent since then, and their holder may still be running on another machine. So the file contains its
+//! Shares are continued only from the original file. A copy of the data directory or a restored backup may lack units that were
+//! spent later, and the holder of the shares may still be running on another machine. So the file contains its
 //! identity: the boot id of the machine, and the device, inode and creation time of the file. A copy does not have the
 //! same identity. A file may also be overwritten in place. So after each commit, the modification time is set back by
 //! an hour. If it no longer matches the change time, which cannot be set, the file was overwritten. For this reason,
@@ -67,7 +67,7 @@ pub struct LocalFile {
     connection: Mutex<Connection>,
     file: File,
     path: PathBuf,
-    /// Whether the file is the original, so that its shares are continued.
+    /// Whether the file is the original. Only then are its shares continued.
     is_original: bool,
 }
 
@@ -105,7 +105,7 @@ impl LocalFile {
         };
         local.is_original = kept.is_ok();
         if let Err(error) = kept {
-            tracing::error!(%error, "cannot write local.db; grace shares are not continued");
+            tracing::error!(%error, "cannot write local.db; grace shares of the previous process are not used");
         }
         Ok(local)
     }
@@ -150,7 +150,7 @@ impl LocalFile {
         self.change(|change| owed.iter().try_for_each(|one| change.put_owed(one)))
     }
 
-    /// Opens the file and checks its small table.
+    /// Opens the file, and checks the table `promises`, which is small.
     fn checked(path: PathBuf, file: File) -> io::Result<Self> {
         let connection = Connection::open(&path).map_err(io::Error::other)?;
         let set_up = set_up(&connection);
@@ -234,7 +234,7 @@ impl LocalFile {
     ) -> io::Result<()> {
         let mut connection: MutexGuard<'_, Connection> = self.connection.lock();
         commit(&mut connection, work).map_err(|error| self.failed(error))?;
-        // The connection is still locked, so that no later change happens in between.
+        // The connection is still locked, so that no other change intervenes.
         mark(&self.file)
     }
 
@@ -265,7 +265,7 @@ pub(crate) struct LocalRow<T> {
     pub(crate) value: T,
 }
 
-/// A change of rows that is not durable yet.
+/// An uncommitted change to rows.
 pub(crate) struct LocalChange<'c>(Transaction<'c>);
 
 impl LocalChange<'_> {
@@ -326,16 +326,17 @@ fn create(path: &Path) -> io::Result<()> {
     let half = with_suffix(path, HALF);
     remove_database(&half)?;
     let file = new_private_file(&half)?;
-    let create = || {
-        let connection = Connection::open(&half)?;
-        connection.execute_batch(TABLES)?;
-        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-        connection.pragma_update(None, "user_version", FORMAT)
-    };
-    create().map_err(io::Error::other)?;
+    create_tables(&half).map_err(io::Error::other)?;
     file.sync_all()?;
     fs::rename(&half, path)?;
     sync_directory(path)
+}
+
+fn create_tables(path: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", FORMAT)
 }
 
 /// Sets up a connection. Returns the format of the file.

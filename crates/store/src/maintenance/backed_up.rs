@@ -47,15 +47,16 @@ pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
     let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else {
         return Ok(None);
     };
-    let unreadable = || {
-        io::Error::new(
-            ErrorKind::InvalidData,
-            format!("{FILE} contains no timestamp and size"),
-        )
-    };
     let (at, bytes) = text.trim().split_once(' ').ok_or_else(unreadable)?;
     let Some((at, bytes)) = Wall::parse_rfc3339(at).zip(bytes.parse().ok()) else {
         return Err(unreadable());
     };
     Ok(Some(LastBackup { at, bytes }))
+}
+
+fn unreadable() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        format!("{FILE} does not contain a timestamp and a size"),
+    )
 }

@@ -118,9 +118,9 @@ fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
         let name = name
             .to_str()
             .and_then(|name| name.strip_prefix(DATED[0])?.strip_suffix(suffix));
-        if name.is_some_and(|text: &str| {
+        if name.is_some_and(|text| {
             text.bytes()
-                .map(|byte: u8| if byte.is_ascii_digit() { b'0' } else { byte })
+                .map(|byte| if byte.is_ascii_digit() { b'0' } else { byte })
                 .eq(*b"0000-00-00T000000Z")
         }) && entry.file_type()?.is_file()
         {

@@ -126,7 +126,7 @@ async fn accepted_state(client: SchemaClient<'_>, options: &ImportOptions) -> Do
     })
 }
 
-/// Marks the tables as the ones that gateways use, withholds grace, ends sessions, and deletes queued mail.
+/// Marks the tables as usable by gateways, withholds grace, ends sessions, and deletes queued mail.
 async fn take_over(client: SchemaClient<'_>, day: Day, clock: Wall) -> Done<()> {
     let day = day.to_string();
     let now = Time(clock);

@@ -71,8 +71,8 @@ pub(crate) async fn export(
 
 const COUNT: &str = "SELECT count(*) AS applications FROM {schema}.applications";
 
-/// Later audit records continue the numbering. The current day becomes at least the newest day in the ledger. Gateways
-/// that last read another identity reload all keys. Gateways of the exported store may still hold shares for today and
+/// Later audit records continue the numbering. The current day becomes at least the newest day in the ledger. Gateways that last
+/// read a data set with another identity reload all keys. Gateways of the exported store may still hold shares for today and
 /// tomorrow.
 const FINISH: &str = "
 SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;

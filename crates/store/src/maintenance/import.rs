@@ -46,7 +46,7 @@ pub struct ImportOptions {
     pub previous: Option<PathBuf>,
     /// Leaves the current day open although later grants are unknown.
     pub reopen_day: bool,
-    /// Accepts that later revocations, earlier expiries and changes to limits are unknown.
+    /// Accepts that revocations, shortened expiries and changes to limits since the backup are unknown.
     pub accept_lost_revocations: bool,
     /// The tiers with their quotas.
     pub tiers: Vec<Tier>,
@@ -59,7 +59,7 @@ pub struct ImportSummary {
     pub report: InspectionReport,
     /// The new path of the replaced store.
     pub aside: Option<PathBuf>,
-    /// The facts transferred from the previous store.
+    /// A summary of the data transferred from the previous store.
     pub carried: TransferSummary,
     /// The last change in the file.
     pub last_change: Option<Wall>,

@@ -133,15 +133,14 @@ fn at_instant(path: &Path, now: Wall) -> Done<InspectionReport> {
 }
 
 fn contents(file: &FileConnection, path: &Path, now: Wall) -> Done<InspectionReport> {
-    let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     // One snapshot, so that the counts are consistent while a server writes.
     let store = file.lock();
     let snapshot = store.unchecked_transaction()?;
     let format = integrity::is_ours(&snapshot, path, STEPS)?;
     let mut report = InspectionReport {
         path: path.to_owned(),
-        bytes: size(path),
-        log_bytes: size(&with_suffix(path, LOG)),
+        bytes: integrity::size(path),
+        log_bytes: integrity::size(&with_suffix(path, LOG)),
         format,
         faults: integrity::findings(&snapshot)?,
         ..InspectionReport::default()
@@ -161,38 +160,39 @@ pub(super) fn last_change(store: &Connection) -> Done<Option<Wall>> {
 
 fn counts(file: &FileConnection, now: Wall, report: &mut InspectionReport) -> Done<()> {
     let store = &*file.lock();
-    let count = |sql: &str, report: &mut InspectionReport| -> Done<u64> {
-        let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
-        u64::try_from(found).or_else(|_| {
-            report.faults.push(format!("{sql} gives {found}"));
-            Ok(0)
-        })
-    };
-    report.applications = count("SELECT count(*) FROM applications", report)?;
-    report.keys = count("SELECT count(*) FROM keys", report)?;
-    report.audit = count("SELECT count(*) FROM audit", report)?;
+    report.applications = count(store, "SELECT count(*) FROM applications", report)?;
+    report.keys = count(store, "SELECT count(*) FROM keys", report)?;
+    report.audit = count(store, "SELECT count(*) FROM audit", report)?;
     report.last_change = last_change(store)?;
     let now = i64::try_from(now.millis()).unwrap_or(i64::MAX);
     let valid = format!(
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
-    report.keys_in_force = count(&valid, report)?;
+    report.keys_in_force = count(store, &valid, report)?;
     report.newest_day = done(Tables::File(file).today())?;
     if let Some(day) = report.newest_day {
         let granted = format!(
             "SELECT coalesce(sum(granted), 0) FROM ledger_days WHERE day = '{day}' AND granted BETWEEN 0 AND {}",
             u32::MAX
         );
-        report.granted = count(&granted, report)?;
+        report.granted = count(store, &granted, report)?;
     }
     report.unreadable = unreadable(Tables::File(file))?;
     Ok(())
 }
 
+fn count(store: &Connection, sql: &str, report: &mut InspectionReport) -> Done<u64> {
+    let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
+    u64::try_from(found).or_else(|_| {
+        report.faults.push(format!("{sql} gives {found}"));
+        Ok(0)
+    })
+}
+
 /// Applications, keys and ledger records that cannot be read, each with a reason.
 pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
     let mut unreadable = Vec::new();
-    // The ledger is checked below. No ledger record has this day.
+    // The ledger is checked separately below, so the pages are read for a day that no ledger record has.
     let no_day = Day::from_number(0);
     let mut after = None;
     loop {

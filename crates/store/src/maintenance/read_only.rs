@@ -28,7 +28,7 @@ pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T
     work(&open(path)?)
 }
 
-/// Attaches a file that has no writers to a connection, as the schema `old`.
+/// Attaches a file to a connection, as the schema `old`. The file must have no writers.
 pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
     connection.execute("ATTACH ?1 AS old", [address(path)])?;
     Ok(())

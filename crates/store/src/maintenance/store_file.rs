@@ -50,11 +50,8 @@ pub fn file_in(directory: &Path) -> PathBuf {
 
 /// Whether a path is the store file or one of its log files.
 pub(super) fn is_the_store(path: &Path, other: &Path) -> bool {
-    let same = |mine: PathBuf| match (mine.canonicalize(), other.canonicalize()) {
-        (Ok(mine), Ok(other)) => mine == other,
-        _ => false,
-    };
-    ["", LOG, INDEX]
-        .iter()
-        .any(|ending| same(with_suffix(path, ending)))
+    ["", LOG, INDEX].iter().any(|ending| {
+        let mine = with_suffix(path, ending).canonicalize();
+        mine.is_ok_and(|mine| other.canonicalize().is_ok_and(|other| mine == other))
+    })
 }

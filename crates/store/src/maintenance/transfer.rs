@@ -20,7 +20,7 @@ pub struct TransferSummary {
     pub revoked: u64,
     /// Keys with an earlier expiry in the old store.
     pub ended: u64,
-    /// Applications with another tier or other limits in the old store.
+    /// Applications whose tier or limits are different in the old store.
     pub limits: u64,
     /// Keys that the new store does not contain.
     pub lost: u64,
@@ -28,7 +28,7 @@ pub struct TransferSummary {
     pub gaps: Vec<String>,
 }
 
-/// Keeps the larger grant, even for an application that is missing in the new store, since it may be restored later.
+/// Keeps the larger grant, even for an application that is missing from the new store, since it may be restored later.
 /// This also transfers the newest day, which closes every earlier day.
 const GRANTS: &str = "
 INSERT INTO ledger_days SELECT * FROM old.ledger_days WHERE granted BETWEEN 0 AND 4294967295
@@ -61,7 +61,7 @@ UPDATE owners AS n SET suspended_at = coalesce(n.suspended_at, o.suspended_at), 
     notices = o.notices
 FROM old.owners o WHERE o.id = n.id";
 
-/// For each total, keeps the larger sum over all processes, which includes the total of the backup.
+/// For each total, keeps the larger of the two stores' sums over all processes. Both sums include the backup's total.
 const REQUESTS: &str = "
 CREATE TEMP TABLE totals AS SELECT day, application, endpoint, outcome, max(requests) FROM (
     SELECT day, application, endpoint, outcome, sum(requests) AS requests FROM (
@@ -79,7 +79,7 @@ DROP TABLE totals";
 /// Transfers the accounts and tiers that applied on earlier days.
 const USAGE_TERMS: &str = "INSERT OR REPLACE INTO usage_terms SELECT * FROM old.usage_terms";
 
-/// A minute counts as ready, or its data as fresh, if it does in either store.
+/// A minute counts as ready, or its data as fresh, if either store records that.
 const MINUTES: &str = "
 INSERT INTO status_minutes SELECT * FROM old.status_minutes WHERE true
 ON CONFLICT DO UPDATE SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)";
@@ -93,8 +93,8 @@ WHERE NOT EXISTS (SELECT 1 FROM main.status_messages n WHERE n.id = o.incident A
 const LOST: &str = "
 SELECT count(*) AS lost FROM old.keys WHERE revoked_at IS NULL AND digest NOT IN (SELECT digest FROM main.keys)";
 
-/// Whether the old store contains the last audit record of the new one: records are only added. If the new store has no
-/// audit records, whether the old store contains all its applications.
+/// Whether the old store contains the last audit record of the new one. This is enough, because records are only added. If the
+/// new store has no audit records: whether the old store contains all of the new store's applications.
 const IS_SUCCESSOR: &str = "
 SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
     SELECT 1 FROM old.audit o JOIN main.audit n USING (id, at, who, what, application, detail)
@@ -138,7 +138,7 @@ pub(super) fn from_old(
 fn merge(file: &FileConnection, old: &Path, summary: &mut TransferSummary) -> Done<bool> {
     let new = file.lock();
     let tables = Tables::File(file);
-    // Windows are recomputed from their days, which get the larger grants.
+    // Windows are recomputed from their days, each of which gets the larger grant of the two stores.
     new.execute("DELETE FROM ledger_windows", [])?;
     let gaps = &mut summary.gaps;
     for (changed, statement) in [

@@ -1,7 +1,7 @@
-//! Owners of applications who signed up, their email links and their sessions.
+//! Application owners who signed up, their email links and their sessions.
 //!
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without the parts that mail servers
-//! ignore. The caller determines it.
+//! ignore. The caller derives the mailbox from the address.
 
 use serde::Serialize;
 
@@ -73,8 +73,8 @@ impl StoredOwner {
         }
     }
 
-    /// Checks whether another application may be created. `closed` is the number of applications of the mailbox that
-    /// were closed on the day of the change and used units of it. They count because otherwise closing an application,
+    /// Checks whether another application may be created. `closed` is the number of the mailbox's applications that used units on
+    /// the day of the change and were closed on that day. They count because otherwise closing an application,
     /// or deleting the account and signing up again, would give another daily quota.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
         let open = self.applications.len();

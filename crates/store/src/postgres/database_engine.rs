@@ -66,7 +66,7 @@ impl DatabaseEngine {
         self.connection.connect(OPEN).await
     }
 
-    /// Opens the connections for keys and for leases, which requests of callers need, unless they are open.
+    /// Opens the connections for keys and leases, which caller requests need, unless already open.
     pub(crate) async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
         self.connect().await?;
         self.ledger.connect(OPEN).await

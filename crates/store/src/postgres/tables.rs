@@ -165,7 +165,7 @@ impl SchemaFormat {
             Some(Self {
                 compatible_from, ..
             }) if compatible_from > known => Some(format!(
-                "its tables need a program that supports format {compatible_from}, but this one supports format {known}; start a newer release"
+                "its tables need a program that supports format {compatible_from}, but this release supports format {known}; start a newer release"
             )),
             Some(Self { applied, .. }) if applied < known => Some(format!(
                 "its tables have format {applied}, but this release needs format {known}; run `scoregate store upgrade`"

@@ -14,7 +14,7 @@ use scoregate_base::{clock::Day, limits::OwnLimits};
 
 const INVITE: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-/// Rows of a database are locked in the order of the ledger.
+/// In a database, rows are locked in the same order as the ledger locks them.
 const LOCK_WINDOWS: &str = "
 SELECT FROM {schema}.ledger_windows WHERE scope = $1 ORDER BY kind, starts, ends FOR UPDATE";
 const LOCK_DAYS: &str = "
@@ -122,7 +122,7 @@ async fn owner_of_mailbox(
     Ok((owners::existing(tables, id).await?, is_new))
 }
 
-/// Sends an invitation to an owner who has not accepted one, unless an earlier one can still be used. Returns whether
+/// Sends an invitation to an owner who has not accepted one, unless an earlier invitation can still be used. Returns whether
 /// an invitation was sent.
 async fn invite(
     tables: Tables<'_>,

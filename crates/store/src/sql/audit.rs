@@ -32,7 +32,7 @@ SELECT id, at, who, what, application, detail FROM {schema}.audit WHERE id < $1 
 ORDER BY id DESC LIMIT $2";
 
 impl Store {
-    /// The position of the newest change. A reader that takes it before reading the first page of applications misses
+    /// The position of the newest change. A reader that gets the position before reading the first page of applications misses
     /// no change.
     pub async fn position(&self) -> StoreResult<FeedPosition> {
         let ChangedApplications {

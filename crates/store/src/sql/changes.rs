@@ -91,7 +91,7 @@ impl RunningChange<'_> {
             .ok_or_else(|| self.unknown())
     }
 
-    /// Stores the account and the tier that applied on earlier days if one of them changes. Usage of the day on which
+    /// Stores the account and the tier that applied on earlier days if either of the two changes. Usage of the day on which
     /// an application is closed is billed too.
     async fn keep_terms(&self) -> Done<()> {
         let is_closed = matches!(self.change.what, ChangeKind::Close);

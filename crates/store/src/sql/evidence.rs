@@ -30,7 +30,7 @@ const KEY: &str = "SELECT hash_key FROM {schema}.evidence_keys WHERE day = $1";
 const RECORD: &str = "
 INSERT INTO {schema}.evidence_hours (hour, application, node, record) VALUES {rows}
 ON CONFLICT (hour, application, node) DO UPDATE SET record = excluded.record";
-/// Takes the records of all nodes together, because adding an hour in parts underestimates it.
+/// Takes the records of all nodes together, because an hour that is added in parts is underestimated.
 const TAKE_HOURS: &str = "
 DELETE FROM {schema}.evidence_hours WHERE (hour, application) IN (
     SELECT DISTINCT hour, application FROM {schema}.evidence_hours WHERE hour < $1 ORDER BY hour, application LIMIT $2)
@@ -55,8 +55,8 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
 /// Merges hours into their days and compacts ended days, in a transaction. Other merges are locked out, so a day does
-/// not change while it is deleted and rewritten. If an hour is recorded concurrently, either its committed version is
-/// deleted or it remains.
+/// not change while it is deleted and rewritten. If an hour is recorded concurrently, it is either merged as committed or kept
+/// for the next merge.
 async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> Done<bool> {
     tables.lock().await?;
     let most = Number(stored(most.min(AT_ONCE)));
@@ -95,7 +95,7 @@ async fn merge(tables: Tables<'_>, until: u32, catalogue: u16, most: usize) -> D
     Ok(!days.is_empty())
 }
 
-/// Adds hours to a day, compacts the day if it has ended, and returns the number of unreadable records of days.
+/// Adds hours to a day, compacts the day if it has ended, and returns the number of unreadable day records.
 async fn merge_day(
     tables: Tables<'_>,
     day: u32,
@@ -182,8 +182,8 @@ impl Store {
     }
 
     /// Merges stored hours before `until`, in hours since the epoch, into their days, and compacts days that ended
-    /// before it. Each merged day gets `catalogue` positions. One call handles at most `most` hours of applications and
-    /// as many days, oldest first. Returns whether there were any, in which case more may remain.
+    /// before it. Each merged day gets `catalogue` positions. One call handles at most `most` application hours and as many ended
+    /// application days, oldest first. Returns whether there were any, in which case more may remain.
     pub async fn merge_evidence(
         &self,
         until: u32,

@@ -89,7 +89,7 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     let granted = stored.granted.unwrap_or_default().into();
     let owner = stored.owner.as_deref();
     let mut rows = window_rows(tables, report, &day, owner).await?;
-    // The limits in a report are always in force, because this process makes all changes to terms.
+    // The limits in a report are always current, because this process makes all changes to tiers and limits.
     let applied = rows.apply(report, owner, false, granted, stored.node);
     if (applied.granted, applied.node) != (granted, stored.node) || stored.granted.is_none() {
         write_day(tables, keys, applied.granted, applied.node).await?;
@@ -98,7 +98,7 @@ async fn apply(tables: Tables<'_>, node: u64, report: &LedgerReport) -> Done<Rep
     Ok(applied.reply())
 }
 
-/// Writes the totals of a day and of its node. `keys` are the day, the application and the node.
+/// Writes the application's total for a day, and the node's totals for that day. `keys` are the day, the application and the node.
 async fn write_day(
     tables: Tables<'_>,
     keys: [SqlField<'_>; 3],
@@ -140,7 +140,7 @@ fn stored_day(row: &SqlRow<'_>) -> RowResult<StoredDay> {
     })
 }
 
-/// The windows that contain a day: those that are stored and those that the report names. A window that is not stored
+/// The windows that contain a day, from the store and from the report. A window that is not stored
 /// is computed from its days.
 async fn window_rows(
     tables: Tables<'_>,
@@ -192,7 +192,7 @@ fn stored_window(row: &SqlRow<'_>) -> RowResult<(WindowKey, u64)> {
     Ok((key, row.number("granted")?))
 }
 
-/// A day as stored text; fails for a day beyond the calendar, whose text would be ambiguous.
+/// A day as stored text; fails for a day outside the supported range, whose text would be ambiguous.
 fn written(day: Day) -> Done<String> {
     let text = day.to_string();
     if Day::parse(&text) == Some(day) {

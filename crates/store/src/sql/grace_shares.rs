@@ -1,4 +1,4 @@
-//! Shares of a day's grace, according to the rules of `limits::GraceClaim`. Claims exclude each other and all changes.
+//! Shares of a day's grace, according to the rules of `limits::GraceClaim`. Claims that change a row are serialized with each other and with all audited changes.
 
 use crate::{
     HeldGraceShare,
@@ -28,7 +28,7 @@ const OTHER_HOLDERS: &str = "
 SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
 WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
 
-/// Whether another gateway that was seen recently holds a share. Only a database has several gateways.
+/// Whether another gateway that was seen recently holds a share. Only a database can be shared by several gateways.
 pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done<bool> {
     if let Tables::File(_) = tables {
         return Ok(false);
@@ -42,7 +42,7 @@ pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done
 
 /// Applies a claim in a transaction.
 pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option<GraceShare>> {
-    // Most claims change nothing, so they wait neither for changes nor for a standby.
+    // Most claims change nothing, so they do not wait for other changes or for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
         tables.lock().await?;

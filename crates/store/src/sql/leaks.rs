@@ -1,4 +1,4 @@
-//! Keys that were found in public. The audit trail records which places of a key are known. The trail is kept, and other changes
+//! Keys that were found in public. The audit trail records the places where each key was found. The trail is kept, and other changes
 //! are locked out, so if a place is reported several times, only one report changes the key.
 
 use super::{

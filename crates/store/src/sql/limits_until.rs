@@ -1,4 +1,4 @@
-//! Limits of applications, and limits that return at a set time. If several temporary changes follow each other, the
+//! Limits of applications, and limits that are restored at a set time. If several temporary changes follow each other, the
 //! limits from before the first one are restored. Account limits are never temporary and are not restored.
 
 use super::store::{Access::Read, Store};
@@ -40,8 +40,8 @@ pub(super) async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> 
     restore(tables, id, change.at).await
 }
 
-/// Changes limits, and returns the details of the change. If the change has an end, the current limits return then,
-/// unless other limits were already due to return.
+/// Changes limits, and returns the details of the change. If the change has an end, the current limits are restored then, unless
+/// earlier limits were already due to be restored.
 async fn set(
     tables: Tables<'_>,
     id: &str,
@@ -64,7 +64,7 @@ pub(super) async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) 
     Ok(audit_detail::limits_set(own, None))
 }
 
-/// Deletes the limits that were due to return.
+/// Deletes the limits that were due to be restored.
 pub(super) async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }

@@ -15,8 +15,8 @@ use crate::{
     stored::stored,
 };
 
-/// Sign-in links come first, because they expire soon. Then the first email of each recipient comes before any second
-/// one. The due time is compared again because another gateway may have claimed the email since it was selected.
+/// Sign-in links come first, because they expire soon. Then each recipient's first email comes before any recipient's second
+/// email. The due time is compared again because another gateway may have claimed the email since it was selected.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
     SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND message_id IN (
@@ -47,7 +47,7 @@ impl Store {
         .await
     }
 
-    /// Queues an operator's first emails to owners, with one audit record for all of them, in one transaction.
+    /// Queues the first batch of an operator's emails to owners, with one audit record for all batches, in one transaction.
     pub async fn queue_notice(&self, notice: NewNotice) -> StoreResult<()> {
         self.run_for_accounts(Change, "queue mail", async move |tables| {
             tables.lock().await?;
@@ -84,10 +84,9 @@ impl Store {
             })
             .await?;
         // The statement returns changed rows in any order.
-        claimed.sort_by(|one, other| {
-            let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
-            (order(&one.mail), &one.mail.message_id)
-                .cmp(&(order(&other.mail), &other.mail.message_id))
+        claimed.sort_by_cached_key(|ClaimedMail { mail, .. }| {
+            let is_other = mail.kind != MailKind::SignIn;
+            (is_other, mail.created_at, mail.message_id.clone())
         });
         Ok(claimed)
     }

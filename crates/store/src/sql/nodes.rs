@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// An operation named in error messages.
+/// The name of an operation, for error messages.
 const REPORT: &str = "report this gateway";
 
 const REPORT_NODE: &str = "
@@ -63,7 +63,7 @@ impl Store {
         self.report(REMOVE_NODE, &[node]).await
     }
 
-    /// The known nodes. Nodes that were not seen for a day may be missing.
+    /// The known nodes. Nodes that have not been seen for a day may be missing.
     pub async fn nodes(&self) -> StoreResult<NodeList> {
         if let Some(file) = self.file() {
             let nodes = file.node.lock().iter().cloned().collect();

@@ -42,8 +42,8 @@ const KEYS: [&str; 3] = [
 ];
 /// The day and the other current windows, each with an application whose units count in it. The used units are the
 /// granted ones minus the units that live gateways hold. Delivered units and refused requests are recorded every
-/// minute. After a notice about the whole quota, no notice about a part of it is sent. Only [`used_quota`] parses own
-/// limits, because an unreadable record would make the whole statement fail.
+/// minute. After a notice about the whole quota, no notice about a part of it is sent. Only [`used_quota`] parses an
+/// application's own limits, because an unreadable record would make the whole statement fail.
 const QUOTAS: [&str; 3] = [
     ", a.tier, coalesce(a.own_limits, '') AS own_limits, u.scope, u.kind, CAST(u.starts AS text) AS starts, u.granted, u.used,
     EXISTS (
@@ -153,8 +153,8 @@ fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNoti
     }))
 }
 
-/// The use of a window. `None` if less is used, or if the window is no longer in force, for example a month with an
-/// earlier anchor. Unreadable own limits count as none.
+/// The use of a window's quota. `None` if the use is below the percentage of the notice, or if the window is no longer in force, for example a month with an
+/// earlier anchor. If the application's own limits are unreadable, they are ignored.
 fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
     let tier = row.text("tier")?;
     let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();

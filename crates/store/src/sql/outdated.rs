@@ -40,8 +40,8 @@ WITH idle AS (
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 
-/// Documents that have been neither claimed nor confirmed for a week. The number of a claim is at least the time of the
-/// claim.
+/// Documents that have been neither claimed nor confirmed for a week. A claim's number is at least the time of the claim in
+/// microseconds.
 const DOCUMENTS: &str = "
 WITH outdated AS (
     SELECT scope, name FROM {schema}.documents
@@ -60,14 +60,14 @@ DELETE FROM {schema}.backend_refreshes WHERE scope IN (
         AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)
     ORDER BY scope LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
-/// Nodes that were not seen for a day: they must have been killed.
+/// Nodes that have not been seen for a day: they must have been killed.
 const NODES: &str = "
 DELETE FROM {schema}.nodes WHERE node IN (
     SELECT node FROM {schema}.nodes WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000
     ORDER BY node LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
-/// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before
-/// it, and old ledger days, notices, evidence and minutes of the status page. Returns the number of changed records.
+/// Deletes links and sessions that expired, and applications that were closed, before the ledger's current day. Also deletes old
+/// ledger days, notices, evidence and status-page minutes. Returns the number of changed records.
 pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
     let mut deleted = 0;
     if let Tables::Database(_) = tables {
@@ -88,15 +88,14 @@ pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
 async fn delete_before(tables: Tables<'_>, today: Day) -> Done<u64> {
     let mut deleted = 0;
     let date = today.to_string();
-    let before = |days| today.number().saturating_sub(days);
     let numbers = [
-        before(EVIDENCE_DAYS_KEPT),
-        before(HOUR_DAYS) * 24,
-        before(KEY_DAYS),
+        day_before(today, EVIDENCE_DAYS_KEPT).number(),
+        day_before(today, HOUR_DAYS).number() * 24,
+        day_before(today, KEY_DAYS).number(),
     ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
-    let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
-    let ledger = Day::from_number(before(LEDGER_DAYS_KEPT - 1)).to_string();
+    let notices = Time(day_before(today, NOTICE_DAYS).start());
+    let ledger = day_before(today, LEDGER_DAYS_KEPT - 1).to_string();
     for (table, key, is_outdated, until) in [
         (
             "status_minutes",
@@ -158,13 +157,16 @@ async fn delete_before(tables: Tables<'_>, today: Day) -> Done<u64> {
 
 /// Deletes outdated records of requests.
 async fn delete_requests(tables: Tables<'_>, today: Day) -> Done<u64> {
-    let before = |days| Day::from_number(today.number().saturating_sub(days));
-    let usage = before(REQUEST_DAYS_KEPT - 1).to_string();
+    let usage = day_before(today, REQUEST_DAYS_KEPT - 1).to_string();
     let terms = statement(["usage_terms", "day, application", "day < $1::text::date"]);
     let deleted = tables.run(&terms, &[Text(&usage)]).await?;
     let keys = statement(["idempotency_keys", "digest", "at < $1"]);
-    let until = Time(before(IDEMPOTENCY_DAYS).start());
+    let until = Time(day_before(today, IDEMPOTENCY_DAYS).start());
     Ok(deleted + tables.run(&keys, &[until]).await?)
+}
+
+fn day_before(today: Day, days: u32) -> Day {
+    Day::from_number(today.number().saturating_sub(days))
 }
 
 /// The statement that deletes a batch of outdated records from a table with this key.

@@ -1,4 +1,4 @@
-//! Owners of applications and their sessions. The rules are in `store::owners`.
+//! Application owners and their sessions. The rules are in `store::owners`.
 
 use super::{
     closed_applications, limits_until,
@@ -78,7 +78,7 @@ impl Store {
         .await
     }
 
-    /// The session with this digest. An expired session does not exist.
+    /// The session with this digest; `None` if there is none or if it has expired.
     pub async fn session(&self, digest: Digest, now: Wall) -> StoreResult<Option<OwnerSession>> {
         let statement = SESSION.replace("{columns}", COLUMNS);
         self.run_for_accounts(Read, "read a session", async move |tables| {
@@ -196,7 +196,7 @@ fn described(row: &SqlRow<'_>) -> RowResult<Option<StoredOwner>> {
     }))
 }
 
-/// The limits of an account. Unreadable limits count as none. The next change replaces them.
+/// The limits of an account. Unreadable limits count as no limits. The next change replaces them.
 fn own_limits(row: &SqlRow<'_>) -> RowResult<OwnLimits> {
     let text = row.optional_text("own_limits")?.unwrap_or_default();
     Ok(OwnLimits::from_text(&text).unwrap_or_default())
@@ -261,7 +261,7 @@ async fn audit(tables: Tables<'_>, change: &OwnerChange) -> Done<()> {
     tables.audit(change.at, words).await
 }
 
-/// Sets a text of an owner.
+/// Sets a text column of an owner.
 async fn set(tables: Tables<'_>, statement: &str, id: &str, text: Option<&str>) -> Done<()> {
     let values = [Text(id), OptionalText(text)];
     tables.run(statement, &values).await.map(drop)

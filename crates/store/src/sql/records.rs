@@ -1,7 +1,7 @@
 //! Applications with their keys.
 //!
-//! An unreadable record is reported and skipped. Values that can be read are not validated here: code that knows the
-//! tiers checks whether a tier exists.
+//! An unreadable record is reported and skipped. Values that can be read are not validated here: code with access to the tiers
+//! checks whether a tier exists.
 
 use super::store::{
     Access::{Read, Write},
@@ -78,7 +78,7 @@ pub(crate) async fn page(
             .await?;
         let next = (rows.count - before >= limit).then(|| rows.id.clone());
         match next.map(|id| (id.parse(), id)) {
-            // A page cannot end with an invalid id, which only manual edits produce.
+            // A page cannot end with an invalid id, so reading continues. Only manual edits produce invalid ids.
             Some((Err(_), id)) => after = id,
             next => {
                 let mut page = rows.finish();

@@ -30,7 +30,7 @@ use scoregate_base::{
 pub(crate) const KEY: &str = "day, application, endpoint, outcome";
 const COLUMNS: usize = 6;
 
-/// Selects the requests that were charged a unit.
+/// Selects the requests that cost a unit.
 pub(super) const IS_CHARGED: &str = "outcome = 'ok' AND endpoint <> 'me'";
 
 const RECORD: &str = "
@@ -112,7 +112,6 @@ pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
     let closed = closed.to_string();
     let closed = Text(&closed);
     let outdated = Text(&outdated);
-    let statement = |text: &str| text.replace("{due}", DUE).replace("{key}", KEY);
     let is_due = tables
         .find(IS_DUE, &[closed, outdated], |_| Ok(()))
         .await?
@@ -120,9 +119,13 @@ pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
     if !is_due || !tables.lock_site(SiteLock::Merge).await? {
         return Ok(0);
     }
-    let merged = tables.run(&statement(MERGE), &[closed]).await?;
-    tables.run(&statement(DELETE_MERGED), &[closed]).await?;
-    Ok(merged + tables.run(&statement(DELETE), &[outdated]).await?)
+    let merged = tables.run(&of_due_days(MERGE), &[closed]).await?;
+    tables.run(&of_due_days(DELETE_MERGED), &[closed]).await?;
+    Ok(merged + tables.run(&of_due_days(DELETE), &[outdated]).await?)
+}
+
+fn of_due_days(statement: &str) -> String {
+    statement.replace("{due}", DUE).replace("{key}", KEY)
 }
 
 /// The last day before a period of `days` days that ends with the current day.

@@ -36,7 +36,7 @@ const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE dig
 const ADD_OWNER: &str = "
 INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at)
 VALUES ($1, $2, $3, $4, $5, $4)";
-/// An owner who accepts an invitation gets the default notices of the tiers, even if the address stopped mail before.
+/// An owner who accepts an invitation gets the default notices of the tiers, even if mail to the address was stopped before.
 const ACCEPT_TERMS: &str = "
 UPDATE {schema}.owners SET notices = CASE WHEN terms_version IS NULL THEN NULL ELSE notices END,
     terms_version = $2, terms_accepted_at = $3

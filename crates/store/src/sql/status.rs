@@ -25,7 +25,7 @@ ON CONFLICT (minute) DO UPDATE
 SET is_ready = m.is_ready OR excluded.is_ready, is_fresh = m.is_fresh OR excluded.is_fresh
 WHERE (excluded.is_ready AND NOT m.is_ready) OR (excluded.is_fresh AND NOT m.is_fresh)";
 
-/// Returns the first minute even if there are no days, in a row without a day.
+/// Every row contains the first minute. If there are no days, there is one row, without a day.
 const HISTORY: &str = "
 SELECT f.first_minute, d.day, d.ready, d.fresh
 FROM (SELECT min(minute) AS first_minute FROM {schema}.status_minutes) f

@@ -120,8 +120,11 @@ impl Store {
     pub async fn database_status(&self) -> StoreResult<Option<DatabaseStatus>> {
         match self.database() {
             Some(database) => {
-                let work = async |client: SchemaClient<'_>| inspect::status(client).await;
-                let status = database.connection.run("read its state", work);
+                let status = database
+                    .connection
+                    .run("read its state", async |client: SchemaClient<'_>| {
+                        inspect::status(client).await
+                    });
                 status.await.map(Some)
             }
             None => Ok(None),
@@ -154,8 +157,8 @@ impl Store {
         }))
     }
 
-    /// Opens the connections that requests of callers need. Returns the reason if a store that answers refuses this
-    /// gateway; an error if it does not answer.
+    /// Opens the connections that caller requests need. Returns the reason if the store refuses this gateway, and an error if the
+    /// store does not answer.
     pub(super) async fn refusal_to_serve(&self) -> StoreResult<Option<String>> {
         match Box::pin(self.connect_to_serve()).await {
             Ok(()) => Ok(None),

@@ -73,7 +73,7 @@ pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<
         .queue_mail(
             &webhooks
                 .into_iter()
-                .map(|webhook: String| NewMail {
+                .map(|webhook| NewMail {
                     kind: MailKind::Webhook,
                     message_id: format!("{id}@{webhook}"),
                     recipient: webhook,

@@ -1,6 +1,5 @@
-//! Server features of a connection: required features and the history. A server may hide its history. Then a former
-//! primary is not recognized, and each start of the server counts as a failover. Only this file uses the control
-//! functions.
+//! Features of the connected server: the required features, and the server's history. A server may hide its history. Then a former
+//! primary is not recognized, and each start of the server counts as a failover. Only this file uses the `pg_control` functions.
 //!
 //! Advisory locks are not used. Instead, the row of `site` is locked in one of three modes.
 
@@ -20,10 +19,10 @@ SELECT concat_ws(' and ',
            CASE WHEN has_function_privilege(to_regprocedure('pg_notify(text,text)'), 'EXECUTE') THEN NULL
                 ELSE 'notifications (pg_notify)' END,
            CASE WHEN has_table_privilege(to_regclass('pg_stat_user_tables'), 'SELECT') THEN NULL
-                ELSE 'statistics of tables (pg_stat_user_tables)' END) AS missing,
+                ELSE 'table statistics (pg_stat_user_tables)' END) AS missing,
        coalesce(has_function_privilege(to_regprocedure('pg_control_system()'), 'EXECUTE'), false) AS cluster";
 
-/// The errors of services that lack a function or do not permit it.
+/// The error codes of services that lack a function or do not permit its use.
 const REFUSALS: [SqlState; 5] = [
     SqlState::INSUFFICIENT_PRIVILEGE,
     SqlState::UNDEFINED_FUNCTION,
@@ -32,7 +31,7 @@ const REFUSALS: [SqlState; 5] = [
     SqlState::SYNTAX_ERROR,
 ];
 
-/// The features that the server of a connection has.
+/// The features of a connection's server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineFeatures {
     has_cluster: bool,
@@ -44,7 +43,7 @@ pub(crate) struct EngineFeatures {
 pub(crate) enum ServerHistory {
     /// The cluster and its timeline. The timeline number increases with each failover.
     Disclosed { system: String, timeline: u32 },
-    /// The server does not disclose them, for this reason. A former primary is not recognized.
+    /// The reason why the server does not disclose them. A former primary is then not recognized.
     Hidden(String),
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum SqlValue<'r> {
     Null,
     /// Booleans too, as 0 or 1.
     Number(i64),
-    /// A text. In a file, it may contain any bytes.
+    /// A string. In a file, it may contain any bytes.
     Text(&'r [u8]),
     Bytes(&'r [u8]),
     /// A value of a type that no table uses.
@@ -67,7 +67,7 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    /// A text, with invalid bytes replaced.
+    /// A string, with invalid bytes replaced.
     pub(crate) fn any_text(&self, column: &str) -> String {
         match self.value(column) {
             SqlValue::Text(text) | SqlValue::Bytes(text) => {

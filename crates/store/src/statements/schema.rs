@@ -5,8 +5,8 @@
 //! previous release must be able to run and restart on them. A step that breaks this raises `compatible_from` in
 //! `site`, and releases with fewer steps refuse to start.
 //!
-//! The comments after columns and tables are for operators: a database stores them as comments, and a file in the text
-//! of its statements. Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the
+//! The comments after columns and tables are for operators: a database stores them as comments, and a file stores them in the
+//! text of its statements. Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the
 //! program: all ids have the same length, and their digits are in ASCII order. Keys and the ledger of a day are sorted
 //! by application, so that all three tables can be read in parallel. A file has no CHECK constraints, because one
 //! record that was edited by hand must not make the check at startup reject the file. It is reported instead.
@@ -17,7 +17,7 @@ pub(crate) const STEPS: &[&str] = &[TABLES];
 /// The table format that this program requires.
 pub(crate) const FORMAT: usize = STEPS.len();
 
-/// Separates the tables of both engines from those that only a database has.
+/// Separates the tables of both engines from the tables that only a database has.
 pub(crate) const ONLY_DATABASE: &str = "-- Only in a database:";
 
 /// Ledger records do not reference applications: an application that is missing from a backup may be restored later, and its

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::stored::millis;
 
-/// Replacements of terms for a database.
+/// Placeholders in statements, and their replacements for a database.
 const TERMS: [(&str, &str); 7] = [
     ("{position}", "strpos"),
     (
@@ -50,8 +50,8 @@ LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $1::text
     ),
 ];
 
-/// A connection, or the transaction in progress on it. In statements, `{schema}` is replaced with the schema name, and
-/// features that a server may lack with the form that this server accepts.
+/// A connection, or the transaction in progress on it. In statements, `{schema}` is replaced with the schema name. Features that
+/// some servers lack are replaced with a form that this server accepts.
 #[derive(Clone, Copy)]
 pub(crate) struct SchemaClient<'c> {
     pub(crate) client: &'c Client,

@@ -10,7 +10,7 @@ pub struct SchemaName(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleName(String);
 
-/// The text is not a plain name that needs no quotes.
+/// The string is not a name that can be used without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a name has 1 to 63 lower-case letters, digits and underscores, and begins with a letter")]
 pub struct BadName;
@@ -44,7 +44,7 @@ fn plain_name(text: &str) -> Result<String, BadName> {
     let is_valid = (1..=63).contains(&text.len())
         && text
             .bytes()
-            .all(|byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && text.starts_with(|first: char| first.is_ascii_lowercase());
     is_valid.then(|| text.into()).ok_or(BadName)
 }

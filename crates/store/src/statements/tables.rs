@@ -96,7 +96,7 @@ impl Tables<'_> {
         self.lock_site(SiteLock::Change).await.map(drop)
     }
 
-    /// Takes a lock until the transaction ends. Returns whether it was taken.
+    /// Takes a lock that is held until the transaction ends. Returns whether it was taken.
     pub(crate) async fn lock_site(self, lock: SiteLock) -> Done<bool> {
         let Self::Database(client) = self else {
             // Only one thread writes, so there is nothing to lock.
@@ -177,7 +177,7 @@ pub(crate) enum SiteLock {
     Change,
     /// Locks out only merges.
     Report,
-    /// Locks out all others, which wait for it. It is not acquired while another lock is held.
+    /// Locks out changes and reports, which wait for it. It is not acquired while any other lock is held.
     Merge,
 }
 

@@ -114,7 +114,7 @@ fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
         };
         assert_eq!(policy, expected, "{name}");
     }
-    // The script contains no character with which a tag could begin. The tests of tags rely on this.
+    // The script contains no character that could start a tag. The tests of tags rely on this.
     assert!(!COPY_SCRIPT.contains('<'));
     // The style sheet loads nothing.
     assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));

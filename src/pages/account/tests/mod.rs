@@ -184,7 +184,7 @@ impl Shown {
         }
     }
 
-    /// The same contents, with one text in every place that holds text.
+    /// The same contents, with this text in every text field.
     fn of(text: &str) -> Self {
         let mut shown = Self::ordinary();
         let some = || Some(text.to_owned());
@@ -405,7 +405,7 @@ fn tags(html: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The attributes of a tag that have values.
+/// A tag's attributes that have values.
 fn attributes(tag: &str) -> Vec<(&str, &str)> {
     let mut rest = tag;
     let mut attributes = Vec::new();

@@ -64,7 +64,7 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
     for expected in [
         "no response within 10 s",
         "response with status 302",
-        "closed before it",
+        "closed before a response",
         "",
     ] {
         let message = station.next().await;
@@ -85,7 +85,7 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
                 message
                     .answer("HTTP/1.1 302 Found\r\nLocation: https://hooks.example.org/\r\n\r\n");
             }
-            "closed before it" => drop(message),
+            "closed before a response" => drop(message),
             _ => message.answer(OK),
         }
         station.finished().await;

@@ -18,30 +18,33 @@ pub enum Advice {
     SendIfNoneMatch(f64),
     /// The number of requests refused because of a limit, and the number of days with such refusals.
     HeedLimits(u32, usize),
-    /// The share of hours in which requests began in the same minute, from 0 to 1. Some requests were refused because
-    /// of a limit.
+    /// The share of hours in which requests began in the same minute, from 0 to 1. Given only if enough requests were refused
+    /// because of a limit.
     SpreadRequests(f64),
 }
 
 impl Advice {
     /// The advice in plain English.
     pub fn sentence(self) -> String {
-        let percent = |share: f64| format!("{:.0} %", (share * 100.0).floor());
         match self {
             Self::SendIfNoneMatch(share) => format!(
                 "You already had {} of the documents that you requested. Send If-None-Match.",
                 percent(share)
             ),
             Self::HeedLimits(times, days) => format!(
-                "Requests were refused by a limit {times} times on {days} days. Wait as long as Retry-After states."
+                "{times} requests on {days} days were refused because of a limit. Wait as long as Retry-After states."
             ),
             Self::SpreadRequests(share) => format!(
-                "In {} of the hours your requests began in the same minute. Spread them over a few minutes after the \
+                "In {} of the hours, your requests began in the same minute. Spread them over a few minutes after the \
                  refresh.",
                 percent(share)
             ),
         }
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", (share * 100.0).floor())
 }
 
 /// Advice about these days. There are at most three pieces, and none if there are too few requests.

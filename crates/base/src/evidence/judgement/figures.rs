@@ -44,7 +44,7 @@ impl FigureRow {
         let share = if is_large { day.share() } else { 0.0 };
         let hours = day.hours.iter().filter(|_| is_large);
         let shares: Vec<f64> = hours.map(|hour| day.share_of_hour(hour)).collect();
-        // Random requests, r per model, miss a share of e^-r. The missed share is at least half a model.
+        // With r random requests per model, a share of e^-r of the models is missed. The missed share counts as at least half a model.
         let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
         let busiest = busiest_hour(day, rules);
         let is_used = counts.delivered > 0 || counts.unchanged > 0;
@@ -83,12 +83,16 @@ impl FigureRow {
 
 /// The hour that is nearest to the thresholds for networks and products.
 fn busiest_hour<'d>(day: &'d DayEvidence, rules: &SuspectRules) -> Option<&'d HourSummary> {
-    let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
-    let nearness = |hour: &&HourSummary| {
-        reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
-    };
     let hours = day.hours.iter();
-    hours.max_by(|one, other| nearness(one).total_cmp(&nearness(other)))
+    hours.max_by(|one, other| nearness(**one, rules).total_cmp(&nearness(**other, rules)))
+}
+
+fn nearness(hour: HourSummary, rules: &SuspectRules) -> f64 {
+    reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
+}
+
+fn reached(number: u8, threshold: u8) -> f64 {
+    f64::from(number) / f64::from(threshold.max(1))
 }
 
 /// The medians of each tier. Each caller counts once, with the medians of its days.

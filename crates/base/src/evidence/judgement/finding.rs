@@ -14,7 +14,7 @@ pub struct Figure {
     pub value: f64,
     /// The smallest number for which the rule fires.
     pub threshold: f64,
-    /// The median of the callers of the same tier.
+    /// The median for callers of the same tier.
     pub median: f64,
 }
 

@@ -14,9 +14,9 @@ pub struct SuspectRules {
     pub hours: usize,
     /// Share of the models that a slow mirror requests in a day.
     pub day_share: f64,
-    /// Number of random requests needed to reach as many models, as a multiple of the requests of a slow mirror.
+    /// Number of random requests that would reach as many models as a slow mirror, as a multiple of the mirror's requests.
     pub economy: f64,
-    /// Share of the models that several applications with coordinated requests request together in several hours.
+    /// Share of the models that a group of coordinated applications requests in several hours.
     pub group_share: f64,
     /// Minimum number of networks in an hour for a key to count as shared.
     pub networks: u8,
@@ -24,7 +24,7 @@ pub struct SuspectRules {
     pub products: u8,
     /// Number of documents that are delivered to an inefficient poller in a day.
     pub documents: u32,
-    /// Share of these documents that were already delivered in the same hour.
+    /// Share of these documents that had already been delivered in the same hour.
     pub repeated: f64,
 }
 
@@ -63,17 +63,17 @@ impl SuspectRules {
 }
 
 words! {
-    /// A figure of a day, with a plain name.
+    /// A daily figure, with its name in plain words.
     pub enum FigureKind: name {
-        /// The smallest share in the [`hours`](SuspectRules::hours) with the largest shares.
+        /// The smallest of the [`hours`](SuspectRules::hours) largest hourly shares.
         HourShare = "share of the models that it requested in each of several hours",
         /// The share over all requests of the day.
         DayShare = "share of the models that it requested in a day",
         /// The value is 1 or less for most clients.
         Economy = "number of random requests needed to reach as many models, as a multiple of its requests,",
-        /// The number in the hour that is nearest to both thresholds.
+        /// The number of networks in the hour that comes closest to reaching both thresholds.
         Networks = "number of networks in an hour",
-        /// The number in the same hour.
+        /// The number in the same hour as for [`Networks`](Self::Networks).
         Products = "number of products in user agents in an hour",
         /// The number includes documents that were delivered again.
         Documents = "number of documents delivered in a day",

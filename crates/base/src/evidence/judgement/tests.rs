@@ -94,7 +94,7 @@ fn findings(callers: &[CallerDays]) -> Vec<Finding> {
     judge(callers, &SuspectRules::default())
 }
 
-/// Asserts that a week of days with these requests causes no suspicion.
+/// Asserts that the same requests on every day of a week raise no suspicion.
 fn assert_no_suspicion(hours: &[Traffic]) {
     assert_eq!(findings(&[steady(1, None, hours)]), []);
 }
@@ -263,7 +263,7 @@ fn part(number: u16, size: u16) -> Vec<Traffic> {
     })
 }
 
-/// Four applications with equal parts, and their owners.
+/// Four applications that each request an equal part of the catalogue, with these owners.
 fn parts(size: u16, owner: fn(u16) -> Option<u16>) -> Vec<CallerDays> {
     (0..4)
         .map(|number| steady(number, owner(number), &part(number, size)))
@@ -342,7 +342,7 @@ fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
     let mut callers = parts(20, |_| None);
     callers.extend(neighbours);
     assert_eq!(findings(&callers), []);
-    // Busy clients also begin in the first minutes of each hour, so equal minutes there prove nothing.
+    // Busy clients also begin in the first minutes of each hour, so a match in these minutes proves nothing.
     for (minute, found) in [
         ((|hour| hour % 3) as fn(u16) -> u16, 0),
         (|hour| hour * 7 % 50, 4),
@@ -413,7 +413,7 @@ fn advice_needs_enough_requests_and_names_what_they_show() {
     );
     let sentences: Vec<String> = advised.into_iter().map(Advice::sentence).collect();
     assert!(
-        sentences[0].starts_with("Requests were refused by a limit 400 times on 2 days."),
+        sentences[0].starts_with("400 requests on 2 days were refused because of a limit."),
         "{sentences:?}"
     );
     assert!(

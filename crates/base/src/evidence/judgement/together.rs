@@ -12,10 +12,10 @@ use crate::{evidence::day::DayEvidence, keys::OwnerId};
 
 /// Request counts or model counts that differ by at most this share of the larger count are treated as equal.
 const TOLERANCE: f64 = 0.2;
-/// If the mean sizes of their documents differ by at least this share, two applications are assumed to receive
-/// different documents.
+/// Two applications are assumed to receive different documents if the mean sizes of their documents differ by at least this
+/// share.
 const OTHER_SIZE: f64 = 0.001;
-/// Minimum share of the catalogue for a part of a whole. Many copies of a smaller set could add up to any share.
+/// Minimum share of the catalogue that a member of a group requests. Otherwise, many requests for the same small set could add up to any share.
 const LEAST_PART: f64 = 0.1;
 
 /// Applications that copy the catalogue together.
@@ -66,28 +66,34 @@ impl<'d> DayTrace<'d> {
         }
     }
 
-    /// Whether requests are coordinated: the same requests in alternating hours, or equal parts of a whole in the same
-    /// hours.
+    /// Whether requests are coordinated: the applications alternate by hour, or request different parts of the catalogue in the
+    /// same hours, with about as many requests.
     fn is_coordinated_with(&self, other: &Self) -> bool {
-        let requests = |trace: &Self| {
-            f64::from(trace.day.counts.delivered) + f64::from(trace.day.counts.unchanged)
-        };
         (self.hours & other.hours).count_ones() <= 1
             || self.hours == other.hours
-                && is_near(requests(self), requests(other), TOLERANCE)
+                && is_near(self.requests(), other.requests(), TOLERANCE)
                 && self.has_other_documents_than(other)
     }
 
-    /// Whether the applications receive different documents. Copies of one program that request the same models are not
-    /// parts of a whole. Parts either change from hour to hour and so cover more models in a day, or have documents
-    /// with a different mean size.
+    /// Whether the applications receive different documents. Copies of one program that request the same models do not divide the
+    /// catalogue among themselves. Applications that divide it either request other models from hour to hour, and so cover more
+    /// models in a day, or receive documents with a different mean size.
     fn has_other_documents_than(&self, other: &Self) -> bool {
-        let changes = |trace: &Self| trace.day.share() > 1.5 * trace.share;
-        #[expect(clippy::cast_precision_loss, reason = "a mean")]
-        let size = |trace: &Self| {
-            trace.day.counts.bytes as f64 / f64::from(trace.day.counts.delivered.max(1))
-        };
-        changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
+        self.changes_models() && other.changes_models()
+            || !is_near(self.mean_size(), other.mean_size(), OTHER_SIZE)
+    }
+
+    fn requests(&self) -> f64 {
+        f64::from(self.day.counts.delivered) + f64::from(self.day.counts.unchanged)
+    }
+
+    fn changes_models(&self) -> bool {
+        self.day.share() > 1.5 * self.share
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    fn mean_size(&self) -> f64 {
+        self.day.counts.bytes as f64 / f64::from(self.day.counts.delivered.max(1))
     }
 
     /// Whether the requests of both applications begin in the same minutes, which differ from hour to hour. The
@@ -106,7 +112,7 @@ fn is_near(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * one.max(other)
 }
 
-/// The groups of applications that together request enough.
+/// The groups of coordinated applications that together meet the rules.
 pub(super) fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<CallerGroup> {
     let mut days: BTreeMap<_, Vec<DayTrace<'_>>> = BTreeMap::new();
     for (place, caller) in callers.iter().enumerate() {
@@ -156,7 +162,7 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         .collect()
 }
 
-/// The pairs of one origin with coordinated requests.
+/// The pairs of applications from this origin with coordinated requests.
 fn pairs_of_origin(
     origin: &SameOrigin,
     mut traces: Vec<&DayTrace<'_>>,

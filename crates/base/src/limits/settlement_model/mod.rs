@@ -1,7 +1,7 @@
 //! An exhaustive model of leases and the settlement of days: all orders of the steps of two gateways and their ledger, over a
 //! month of two days and the day after it. Longer random schedules with failovers are in `ledger_schedules`.
 //!
-//! A step applies the functions of `limits`. For each safeguard, an incorrect set of rules omits it, and must break a property.
+//! A step applies the functions of `limits`. For each safeguard, there is a deliberately incorrect set of rules without it, which must break a property.
 
 mod search;
 
@@ -72,9 +72,9 @@ struct ModelFleet {
     spent: [[u32; DAYS]; NODES + 1],
     days: [u64; DAYS],
     month: u64,
-    /// Whether the first day has ended after a call that was not answered.
+    /// Whether the first day ended with the outcome of a call unknown.
     is_uncertain: bool,
-    /// Lost replies, requests without data, returns and crashes.
+    /// Number of lost replies, requests without data, returns and crashes.
     faults: u32,
 }
 
@@ -140,7 +140,7 @@ impl ModelNode {
             && ![call, self.held]
                 .into_iter()
                 .flatten()
-                .any(|day: Day| number(day) < today)
+                .any(|day| number(day) < today)
     }
 }
 
@@ -305,7 +305,7 @@ impl SettlementModel {
         is_first.then(|| node.balance = node.balance.without_idle())
     }
 
-    /// An outage is over before the next midnight.
+    /// Ends the day. An outage ends before the next midnight, so every node is settled by then.
     fn end_day(fleet: &mut ModelFleet) -> Option<()> {
         let today = fleet.today;
         let is_due = fleet.nodes.iter().all(|node| node.is_settled(today));
@@ -343,7 +343,7 @@ impl ModelFleet {
         self.nodes.iter().all(|node| node.id < NODES)
     }
 
-    /// Whether the whole month was spent although a reply was lost before midnight.
+    /// Whether the month's whole quota was spent although a reply was lost before midnight.
     fn is_whole(&self, quota: u32) -> bool {
         let is_over = self.today == LAST && self.has_first_nodes();
         is_over && self.is_uncertain && self.spent_on(0..LAST) == quota
@@ -359,7 +359,7 @@ impl ModelFleet {
     fn spent_on(&self, days: std::ops::Range<usize>) -> u32 {
         self.spent
             .iter()
-            .map(|spent: &[u32; DAYS]| spent[days.clone()].iter().sum::<u32>())
+            .map(|spent| spent[days.clone()].iter().sum::<u32>())
             .sum()
     }
 
@@ -374,11 +374,11 @@ impl ModelFleet {
             .all(|(spent, row)| row.held() == spent)
     }
 
-    /// The maximum number of units of a day that were lost in the crash.
+    /// The largest number of units that the crash lost from one day.
     fn lost(&self) -> u32 {
         (0..NODES)
-            .filter(|id: &usize| self.nodes.iter().all(|node| node.id != *id))
-            .filter_map(|id: usize| {
+            .filter(|id| self.nodes.iter().all(|node| node.id != *id))
+            .filter_map(|id| {
                 (0..DAYS)
                     .map(|on| self.rows[id][on].held().saturating_sub(self.spent[id][on]))
                     .max()

@@ -1,6 +1,9 @@
-//! The search of all states, and the properties that every state must have.
+//! The search through all states, and the properties that every state must have.
 
-#![expect(clippy::print_stdout, reason = "prints the figures for the dated page")]
+#![expect(
+    clippy::print_stdout,
+    reason = "prints the figures for a page in tests/results"
+)]
 
 use std::collections::{HashSet, VecDeque};
 
@@ -81,7 +84,7 @@ impl SettlementModel {
             found.is_whole |= fleet.is_whole(self.month);
             let mut properties = PROPERTIES
                 .iter()
-                .filter(|(name, _): &&(&str, _)| only.is_none_or(|only| only == *name));
+                .filter(|(name, _)| only.is_none_or(|only| only == *name));
             if let Some((property, _)) = properties.find(|(_, holds)| !holds(self, &fleet)) {
                 found.broken = Some(property);
                 break;

@@ -1,6 +1,6 @@
 //! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request updates about ten counters. If only two threads shared the numbers, counting would cost more than the rest of the
+//! A request updates about ten counters. Even if only two threads shared the numbers, counting would cost more than the rest of the
 //! work for a cache hit. Rendering is in `registry`.
 
 use std::sync::{
@@ -41,7 +41,7 @@ pub(super) struct HistogramBuckets {
 impl CounterCells {
     /// Allocates consecutive cells. Returns the index of the first.
     fn take(&self, count: usize) -> usize {
-        // Relaxed, because only the ranges have to differ.
+        // Relaxed, because the ranges only have to differ.
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
         assert!(
             at + count <= max_series(),
@@ -95,7 +95,7 @@ impl CounterFn for CounterCell {
         self.cells.add(self.at, by);
     }
 
-    /// Sets the value of a counter maintained elsewhere, by one thread at a time.
+    /// Sets the value of a counter that is maintained elsewhere. Only one thread may call this at a time.
     fn absolute(&self, value: u64) {
         self.cells.add(self.at, value.saturating_sub(self.sum()));
     }

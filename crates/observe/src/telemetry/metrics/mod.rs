@@ -1,6 +1,6 @@
 //! Metrics: the table, the handles, and the text for Prometheus.
 //!
-//! Handles are created once. Counting only changes memory of the calling thread.
+//! Handles are created once. Counting changes only the calling thread's memory.
 
 mod base_labels;
 mod counter_cells;

@@ -273,16 +273,17 @@ impl MetricsRegistry {
         columns: &[String],
     ) -> CounterMatrix<A, B> {
         declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
-        let make = |row: &String, column: &String| {
-            let labels = vec![
-                metrics::Label::new(A::NAME, row.clone()),
-                metrics::Label::new(B::NAME, column.clone()),
-            ];
-            self.counter_of(&Key::from_parts(name, labels))
-        };
         let handles = rows
             .iter()
-            .flat_map(|row| columns.iter().map(move |column| make(row, column)))
+            .flat_map(|row| {
+                columns.iter().map(move |column| {
+                    let labels = vec![
+                        metrics::Label::new(A::NAME, row.clone()),
+                        metrics::Label::new(B::NAME, column.clone()),
+                    ];
+                    self.counter_of(&Key::from_parts(name, labels))
+                })
+            })
             .collect();
         CounterMatrix::new(handles, columns.len())
     }

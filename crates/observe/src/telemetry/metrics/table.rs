@@ -24,7 +24,7 @@ pub struct MetricRow {
     pub name: &'static str,
     /// The type.
     pub kind: MetricKind,
-    /// The names of the labels, which are in [`LABELS`].
+    /// The names of the labels, each of which has a row in [`LABELS`].
     pub labels: &'static [&'static str],
     /// The help text, for the reference and the scrape.
     pub meaning: &'static str,
@@ -47,7 +47,7 @@ const FAST: &[f64] = &[
 const SLOW: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
-/// Durations of store operations: from a local commit to the deadline of a distant database.
+/// Durations of store operations: from the time of a local commit to the timeout of a distant database.
 const COMMITS: &[f64] = &[
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
@@ -92,7 +92,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_refusals_total", kind: MetricKind::Counter, labels: &["code"], meaning: "Refused requests, by error code." },
     MetricRow { name: "scoregate_client_disconnects_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests whose client disconnected before the response." },
     MetricRow { name: "scoregate_panics_total", kind: MetricKind::Counter, labels: &[], meaning: "Panics during a request or a fetch. Each is a bug, and has a line in the event log." },
-    MetricRow { name: "scoregate_requests_in_progress", kind: MetricKind::Gauge, labels: &[], meaning: "Requests that wait for keys, a slot, units or the backend. Other requests are answered in one step." },
+    MetricRow { name: "scoregate_requests_in_progress", kind: MetricKind::Gauge, labels: &[], meaning: "Requests that wait for keys, a slot, units or the backend. Other requests are answered without waiting." },
     MetricRow { name: "scoregate_concurrency_in_use", kind: MetricKind::Gauge, labels: &["pool"], meaning: "Concurrency slots in use." },
     MetricRow { name: "scoregate_concurrency_limit", kind: MetricKind::Gauge, labels: &["pool"], meaning: "Number of concurrency slots." },
     MetricRow { name: "scoregate_overload_queued_total", kind: MetricKind::Counter, labels: &["pool"], meaning: "Requests that were queued because no concurrency slot was free." },
@@ -107,8 +107,8 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_upstream_requests_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Requests to the backend, by result." },
     MetricRow { name: "scoregate_upstream_duration_seconds", kind: MetricKind::Histogram(SLOW), labels: &[], meaning: "Duration of requests to the backend, queueing included." },
     MetricRow { name: "scoregate_upstream_retries_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests to the backend that were repeated because an idle connection had been closed." },
-    MetricRow { name: "scoregate_upstream_address_requests_total", kind: MetricKind::Counter, labels: &["address"], meaning: "Requests sent to an address of the backend." },
-    MetricRow { name: "scoregate_upstream_address_failures_total", kind: MetricKind::Counter, labels: &["address"], meaning: "Failed requests to an address of the backend: unreachable, timeout or error status." },
+    MetricRow { name: "scoregate_upstream_address_requests_total", kind: MetricKind::Counter, labels: &["address"], meaning: "Requests sent to the backend, by address." },
+    MetricRow { name: "scoregate_upstream_address_failures_total", kind: MetricKind::Counter, labels: &["address"], meaning: "Failed requests to the backend (unreachable, timeout or error status), by address." },
     MetricRow { name: "scoregate_upstream_address_usable", kind: MetricKind::Gauge, labels: &["address"], meaning: "1 while the circuit breaker of an address of the backend is closed, else 0." },
     MetricRow { name: "scoregate_upstream_failovers_total", kind: MetricKind::Counter, labels: &[], meaning: "Failed requests that were repeated at another address of the backend." },
     MetricRow { name: "scoregate_upstream_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Requests queued for the backend." },
@@ -136,7 +136,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_store_exchanges_total", kind: MetricKind::Counter, labels: &[], meaning: "Committed shared-store transactions that applied ledger reports." },
     MetricRow { name: "scoregate_store_exchange_reports_total", kind: MetricKind::Counter, labels: &[], meaning: "Ledger reports applied in committed shared-store transactions." },
     MetricRow { name: "scoregate_store_standby_missing", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the shared store has no synchronous standby, so that a failover can lose the last changes and grants; else 0, also without a shared store." },
-    MetricRow { name: "scoregate_store_live_rows", kind: MetricKind::Gauge, labels: &["table"], meaning: "Estimated rows of the tables of the shared store." },
+    MetricRow { name: "scoregate_store_live_rows", kind: MetricKind::Gauge, labels: &["table"], meaning: "Estimated rows in the tables of the shared store." },
     MetricRow { name: "scoregate_store_dead_rows", kind: MetricKind::Gauge, labels: &["table"], meaning: "Estimated dead rows (outdated versions that were not removed yet) in the tables of the shared store." },
     MetricRow { name: "scoregate_store_file_invalid", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the store file or its write-ahead log is missing or was replaced: changes are refused and no units are leased." },
     MetricRow { name: "scoregate_store_damaged", kind: MetricKind::Gauge, labels: &[], meaning: "1 if damage to the store was found since startup; the event log has the recovery steps." },
@@ -147,19 +147,19 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_sign_ins_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Uses of email links, by result." },
     MetricRow { name: "scoregate_account_changes_total", kind: MetricKind::Counter, labels: &["change"], meaning: "Changes that owners made to their applications, keys and accounts." },
     MetricRow { name: "scoregate_leaked_keys_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Tokens reported as leaked keys, by result: changed, repeated (all places were reported before), unknown (well-formed, but not a key of this service), foreign (not well-formed)." },
-    MetricRow { name: "scoregate_mcp_requests_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Requests to /mcp, by result: listed (a handshake, a list or a notification), preflight (OPTIONS), answered (a call with data), tool_error (a call that was refused), unauthenticated (a call without a valid key), rejected (anything else). Calls count as requests of their endpoint too." },
+    MetricRow { name: "scoregate_mcp_requests_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Requests to /mcp, by result: listed (a handshake, a list or a notification), preflight (OPTIONS), answered (a call with data), tool_error (a call that was refused), unauthenticated (a call without a valid key), rejected (anything else). Each call also counts as a request to its endpoint." },
     MetricRow { name: "scoregate_suspects", kind: MetricKind::Gauge, labels: &["suspicion"], meaning: "Applications that `scoregate suspects` lists for the last 7 complete days, by suspicion; determined once a day by the gateway that was started first; 0 on other gateways." },
     MetricRow { name: "scoregate_mails_total", kind: MetricKind::Counter, labels: &["kind", "result"], meaning: "Attempts to send an email, by result: sent, refused by the server and removed, deferred, or expired and removed." },
     MetricRow { name: "scoregate_mail_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Messages in the store's mail queue; 0 if mail is not configured." },
     MetricRow { name: "scoregate_mail_oldest_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Age of the oldest message in the store's mail queue; 0 if it is empty or mail is not configured." },
     MetricRow { name: "scoregate_connections", kind: MetricKind::Gauge, labels: &[], meaning: "Open connections on the public port." },
-    MetricRow { name: "scoregate_connections_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum number of open connections on the public port: the setting, or less if the limit of open files is lower." },
+    MetricRow { name: "scoregate_connections_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum number of open connections on the public port: the setting, or less if the limit on open files is lower." },
     MetricRow { name: "scoregate_connections_total", kind: MetricKind::Counter, labels: &["reason"], meaning: "Closed connections, by reason." },
     MetricRow { name: "scoregate_streams_refused_total", kind: MetricKind::Counter, labels: &["scope"], meaning: "HTTP/2 requests refused with REFUSED_STREAM because too many responses wait for their clients, by the scope of the limit." },
     MetricRow { name: "scoregate_bodies_refused_total", kind: MetricKind::Counter, labels: &[], meaning: "Request bodies that were not read because the memory for awaited bodies was used up: 32 MiB in total, 24 MiB for clients without a key." },
     MetricRow { name: "scoregate_config_rejected", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the newest settings are rejected and the previous settings are in force; the event log has the errors." },
     MetricRow { name: "scoregate_reloads_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Reloads of the settings, by result." },
-    MetricRow { name: "scoregate_certificate_expiry_timestamp_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Earliest expiry of the certificates in use (public port, client certificate for the backend), as Unix time; 0 without any." },
+    MetricRow { name: "scoregate_certificate_expiry_timestamp_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Earliest expiry of the certificates in use (public port, client certificate for the backend), as Unix time; 0 if there are none." },
     MetricRow { name: "scoregate_files_rejected", kind: MetricKind::Gauge, labels: &["setting"], meaning: "1 while files that a setting names are rejected and their previous contents are in use; the event log has the reason." },
     MetricRow { name: "scoregate_accept_failures_total", kind: MetricKind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
     MetricRow { name: "scoregate_log_lines_lost_total", kind: MetricKind::Counter, labels: &["log"], meaning: "Log lines that were dropped because the reader was too slow or the disk was full." },
@@ -191,7 +191,7 @@ impl MetricRow {
         let combinations: usize = self
             .labels
             .iter()
-            .map(|name: &&str| {
+            .map(|name| {
                 LABELS
                     .iter()
                     .find(|label| label.name == *name)

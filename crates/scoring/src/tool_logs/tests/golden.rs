@@ -100,7 +100,7 @@ fn failed_samples_become_failed_trials_by_their_exception() {
     .unwrap();
     assert_eq!(
         axis(&runs, "correctness"),
-        // Ids that are numbers come first, then texts: defect, offline, too many, too slow.
+        // Numeric ids come first, then the other ids: defect, offline, too many, too slow.
         serde_json::json!([
             1.0,
             0.5,

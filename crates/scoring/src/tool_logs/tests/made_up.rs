@@ -102,7 +102,7 @@ fn ids_that_are_long_or_not_visible_are_hashed() {
         of_long.len() == 42 && of_words.len() == 42 && of_long != of_words,
         "{of_long} {of_words}"
     );
-    // The concatenated bytes are the same, but the texts differ.
+    // The concatenated bytes are the same, but the strings differ.
     let of_parts = |parts: [&str; 2]| {
         let mut evaluation = evaluation([LoggedScore::Number(1.0)]);
         evaluation.identity = parts.map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! Golden files of the tools as runs, and damaged and hostile files.
+//! Tests how runs are read from the tools' golden files, and from damaged and hostile files.
 //!
 //! `tests/reference/tool_logs.py` writes the golden files. With `SCOREGATE_WRITE=1`, this test writes the runs next to
 //! them. Compare these runs with the logs by hand.

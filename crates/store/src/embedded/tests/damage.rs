@@ -1,5 +1,5 @@
-//! A file that is truncated or changed at any possible place is either rejected with a clear message or read, without a
-//! panic and never as an empty store. The recovery commands work.
+//! A file that is truncated or changed anywhere is either rejected with a clear message or read. It never causes a panic, and is
+//! never taken for an empty store. The recovery commands work.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::*;
 
 const PAGE: usize = 4096;
 
-/// A closed store with several hundred applications, each with a key and a grant of today, and a backup of it.
+/// A closed store with several hundred applications, each with a key and a grant for today, and a backup of that store.
 struct FilledStore {
     directory: TempDir,
     elsewhere: TempDir,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Whether the file or its log contains a text.
+/// Whether the file or its log contains a string.
 fn contains(directory: &TempDir, text: &str) -> bool {
     let log = directory.path().join("scoregate.db-wal");
     let bytes = [

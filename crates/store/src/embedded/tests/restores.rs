@@ -10,7 +10,7 @@ use scoregate_base::{clock::Wall, limits::GraceClaim};
 
 use super::*;
 
-/// Options to restore a backup or an export that accept no loss.
+/// Options for restoring a backup or an export without accepting any loss.
 fn strict(previous: Option<&TempDir>) -> ImportOptions {
     ImportOptions {
         restores: true,

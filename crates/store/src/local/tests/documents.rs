@@ -50,7 +50,7 @@ fn path(directory: &TempDir) -> PathBuf {
     directory.path().join(Mirror::NAME)
 }
 
-/// Size of the file with all its content, because closing copies the log into it.
+/// Closes the mirror, which copies the log into the file, and returns the size of the file.
 fn closed_size(directory: &TempDir, mirror: Mirror) -> u64 {
     drop(mirror);
     fs::metadata(path(directory)).unwrap().len()

@@ -1,4 +1,4 @@
-//! The files of this machine across restarts, kills and damage.
+//! Tests the machine's local files across restarts, kills and damage.
 
 mod copied_keys;
 mod documents;
@@ -14,12 +14,12 @@ use std::{
 /// Environment variable with the directory for another process. That process runs the same test in the other role.
 const PLACE: &str = "DIRECTORY_OF_THE_OTHER_PROCESS";
 
-/// The directory, if this is the other process.
+/// The directory, if this process was started as the other process.
 fn place() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// Starts a test of these files in another process, after these shell commands.
+/// Runs the shell commands `words`, then a test of this module, in another process.
 fn other_process(words: &str, test: &str, directory: &Path) -> Child {
     let script = format!("{words} exec \"$0\" --exact --nocapture local::tests::{test}");
     let mut command = Command::new("sh");

@@ -11,7 +11,7 @@ use tokio_postgres::{
 #[derive(Clone)]
 pub struct DatabaseAddress(Vec<Config>);
 
-/// Why the URL of a database is invalid.
+/// Why a database URL is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabaseUrl {
     /// The text has another scheme or is not a URL.
@@ -34,7 +34,7 @@ pub enum BadDatabaseUrl {
         "write the hosts before the database's name, such as \"postgresql://gateway@db1.example,db2.example/scoregate\""
     )]
     Host,
-    /// The URL sets TLS options, which are set elsewhere.
+    /// The URL sets TLS options, which belong in other settings.
     #[error("remove sslmode from the URL; configure TLS with store.ca_file or store.plain_text")]
     SslMode,
 }

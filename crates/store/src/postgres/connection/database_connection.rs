@@ -57,7 +57,7 @@ pub(crate) struct DatabaseConnection {
 }
 
 impl DatabaseConnection {
-    /// A connection that reports each notification.
+    /// A connection that listens, and passes each notification to `notified`.
     pub(crate) async fn listening(
         config: &DatabaseConfig,
         server: Config,

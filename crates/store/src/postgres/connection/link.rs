@@ -90,8 +90,8 @@ impl DatabaseLink {
         .await?
     }
 
-    /// Runs `work` on the connection. Callers run one after another. Each waits for its turn up to the timeout, and
-    /// then has the timeout for its work, so that the waits of queued callers do not add up while the database is
+    /// Runs `work` on the connection. Callers run one after another. Each waits up to the timeout for its turn, and then has the
+    /// same time again for its work, so that the waits of queued callers do not add up while the database is
     /// unreachable. The connection is closed after a connection failure or a missed deadline. After a missed deadline,
     /// the next attempt to connect starts with another host. An error of the database itself (a constraint, a closed
     /// day) keeps the connection open.

@@ -1,4 +1,4 @@
-//! Notifications of changes and of shared documents, on a separate connection. They are only hints to read immediately.
+//! Notifications of changes and of shared documents, on a separate connection. Each is only a hint to read the store immediately.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ impl ChangeListener {
         self.hints.changed.notified().await;
     }
 
-    /// Waits for the next hint about documents after this call.
+    /// Waits for the first document hint that arrives after this call.
     pub(crate) fn documents_changed(&self) -> impl Future<Output = ()> + use<> {
         let mut hints = self.hints.documents.subscribe();
         async move {

@@ -2,8 +2,8 @@
 
 use crate::{StoreError, postgres::connection::hosts::ConnectionFault};
 
-/// The maximum number of connections of a gateway: for keys, for leases, for owners and mail, for notifications, two
-/// for shared documents, and one while it reads all keys.
+/// The maximum number of connections per gateway: one each for keys, leases, owners and mail, and notifications; two for shared
+/// documents; and one while it reads all keys.
 pub const CONNECTIONS_PER_GATEWAY: u32 = 7;
 
 /// The connection limit for a role that this many gateways use. If a gateway vanishes, the server counts its

@@ -21,7 +21,7 @@ const DATA_SET: &str = "data set";
 /// loses more counts as a restore.
 const FAILOVER_LOSS: u64 = 10_000;
 
-/// The states, kept in a file.
+/// The states of the servers and data sets, which are kept in a file.
 #[derive(Debug, Default)]
 pub struct SeenTimelines {
     /// The file that stores the states. `None` for a process that only reads them.

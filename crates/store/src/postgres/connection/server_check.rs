@@ -173,8 +173,8 @@ impl ServerCheck {
         let reason = match known.compare(server) {
             ServerAge::Current => return Ok(()),
             ServerAge::BehindTimeline(timeline, highest) => format!(
-                "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
-                 before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
+                "the server is on timeline {timeline}, and one on timeline {highest} was used before: this server was the \
+                 primary before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
                  the newer server is lost, stop all gateways and run `scoregate store restore` to accept this one"
             ),
             ServerAge::BehindRestore => "the server was replaced by a restored one and lacks later changes: rebuild it as a \
@@ -189,7 +189,7 @@ impl ServerCheck {
         Err(HostFault::Refused(reason))
     }
 
-    /// Remembers a report of this gateway. A restored database lacks it.
+    /// Records that this gateway has reported. A restored database lacks the report.
     pub(crate) async fn reported(&self, row: &Row) -> Result<(), tokio_postgres::Error> {
         if self
             .seen
@@ -220,7 +220,7 @@ impl ServerCheck {
         if is_new {
             *logged = Some((reason.to_owned(), now));
             drop(logged);
-            tracing::error!(%reason, "server of the database refused");
+            tracing::error!(%reason, "database server rejected");
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
 pub struct DatabaseSettings {
     /// The address of the database.
     pub address: DatabaseAddress,
-    /// The address for notifications of changes; `None` if it is the same.
+    /// The address for change notifications; `None` if they use `address` too.
     pub listen_address: Option<DatabaseAddress>,
     /// The password of the user.
     pub password: Option<SecretSetting>,

@@ -1,18 +1,17 @@
-//! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents of
-//! documents. `store::shared_documents` explains the statements.
+//! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for document contents. `store::shared_documents` explains the statements.
 //!
-//! A caller may never receive the outcome of a statement, and an abandoned statement may still be executed later. So each
+//! The reply to a statement can be lost, and an abandoned statement may still be executed later. So each
 //! statement is harmless at any later time:
 //!
 //! - A claim whose caller got no reply is held until its deadline.
-//! - A publication under the newest claim is correct whenever it arrives. Under an older claim it changes nothing. A
-//!   publication that arrives after the claim ended raises the number, so that no claim is based on the previous
+//! - A publication under the newest claim is correct whenever it arrives. Under an older claim it changes nothing. A publication
+//!   that arrives after the claim ended raises the claim number, so that no claim is based on the previous
 //!   document.
 //! - A repeated publication returns `true` again, until another document replaces it.
 //! - A release affects only the claim that it names, and no later one.
 //!
 //! Claim numbers are at least the server's clock. So no number is used twice, even after outdated rows were deleted or
-//! a failover lost some. A gateway never mistakes other content for the content that it has.
+//! a failover lost some. A gateway never mistakes other content for its own copy.
 
 use std::{sync::Arc, time::Duration};
 

@@ -89,10 +89,6 @@ impl LedgerQueue {
         &self,
         exchange: LedgerExchange,
     ) -> StoreResult<LedgerExchangeReply> {
-        let stopped = || StoreError::Unavailable {
-            doing: EXCHANGE,
-            reason: "its task has stopped".into(),
-        };
         let (reply, answer) = oneshot::channel();
         self.queue
             .send(QueuedExchange { exchange, reply })
@@ -101,9 +97,16 @@ impl LedgerQueue {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Numbers of committed transactions and of their reports.
+    /// Number of committed transactions, and number of reports in them.
     pub(crate) fn counts(&self) -> ExchangeCounts {
         *self.committed.lock()
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable {
+        doing: EXCHANGE,
+        reason: "its task has stopped".into(),
     }
 }
 
@@ -186,8 +189,8 @@ impl LedgerWorker {
     }
 }
 
-/// Whether the server rolled back a transaction because of a deadlock. Upgrades lock the tables in a different order
-/// than exchanges.
+/// Whether the server rolled back a transaction because of a deadlock. Upgrades and exchanges lock the tables in different
+/// orders.
 fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
     let codes = [
         SqlState::T_R_DEADLOCK_DETECTED,

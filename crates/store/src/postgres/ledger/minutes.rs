@@ -22,7 +22,7 @@ ORDER BY a.id
 ON CONFLICT DO NOTHING";
 
 /// The server's clock is read before the lock is held, so leases end slightly early. Even so, they end later than the
-/// gateways assume, because gateways count from the time before their reports.
+/// gateways assume, because gateways measure from before they send their reports.
 const LOCK: &str = "
 SELECT application, pool, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now
 FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
@@ -38,7 +38,7 @@ pub(crate) struct LockedPools {
     pools: BTreeMap<String, Option<MinutePool>>,
 }
 
-/// Creates, locks and reads the pools that reports name.
+/// Creates, locks and reads the pools named in the reports.
 pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> Done<LockedPools> {
     let mut locked = LockedPools {
         now: 0,
@@ -67,7 +67,7 @@ pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> 
 }
 
 impl LockedPools {
-    /// Applies a node's report about the minute of an application. `None` if there is no such report, or if the
+    /// Applies a node's report about an application's minute limit. `None` if there is no such report, or if the
     /// application does not exist. If the terms are outdated, no token is granted.
     pub(crate) fn apply(
         &mut self,

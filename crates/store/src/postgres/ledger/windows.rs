@@ -57,7 +57,7 @@ FROM unnest($1::text[], $2::text[], $3::text[]::date[], $4::text[]::date[], $5::
     AS r (scope, kind, starts, ends, granted)
 WHERE (w.scope, w.kind, w.starts, w.ends) = (r.scope, r.kind, r.starts, r.ends)";
 
-/// Columns of the keys of rows.
+/// The row keys, column by column.
 #[derive(Default)]
 struct KeyColumns([Vec<String>; 4]);
 

@@ -30,7 +30,7 @@ pub struct DatabaseReport {
     pub documents: u64,
     /// Whether commits wait for a synchronous standby.
     pub is_synchronous: bool,
-    /// Why the timeline of the server cannot be checked, if it cannot.
+    /// Why the server's timeline cannot be checked; `None` if it can.
     pub hidden_timeline: Option<String>,
     /// The server's clock.
     pub clock: Wall,

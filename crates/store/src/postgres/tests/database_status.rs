@@ -1,5 +1,4 @@
-//! The state of the database for metrics, on separate servers, because their settings differ from the settings of other
-//! tests.
+//! Tests the database status that metrics show. They use separate servers, because they need different settings from other tests.
 
 use super::*;
 use crate::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
@@ -38,7 +37,7 @@ async fn reaches(store: &Store, is_reached: impl Fn(&DatabaseStatus) -> bool) {
     panic!("{:?}", status(store).await);
 }
 
-/// Runs exchanges on the same connection as `execute`. Each requests one unit more than the one before it.
+/// Runs exchanges on the same connection as `execute`. Each exchange requests one unit more than the previous one.
 async fn exchange(store: &Store, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);

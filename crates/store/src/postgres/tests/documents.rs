@@ -84,7 +84,7 @@ async fn withdraw(documents: &Shared) {
     documents.withdraw(vec![NAME.into()]).await.unwrap();
 }
 
-/// Agrees on a refresh at noon that the content with this number revealed.
+/// Agrees on a refresh at noon, which was revealed by the content with this number.
 async fn agree(documents: &Shared, number: u64) {
     let refresh = AgreedRefresh {
         detected: NOON,
@@ -397,7 +397,7 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
 {
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
-    // The first hint follows the start of listening, because no notifications were received before it.
+    // The first hint is sent when listening starts, because earlier notifications were not received.
     one.published().await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];

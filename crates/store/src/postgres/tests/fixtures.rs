@@ -98,7 +98,7 @@ pub(super) fn kept_in(directory: &Path) -> SeenTimelines {
     SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
 }
 
-/// A store that uses this data directory and is not opened yet.
+/// A store that uses this data directory and has not been opened yet.
 pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> Store {
     Store::in_database(config.clone(), Clock::system(), kept_in(directory))
 }
@@ -127,7 +127,7 @@ pub(super) async fn attempt(store: &Store, statements: &str) -> StoreResult<()> 
     store.engine().connection.run("test", work).await
 }
 
-/// The rows of a query: a text and a number.
+/// The rows of a query that returns a string and a number.
 pub(super) async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
     let query = store.engine().config.schema.statement(query);
     let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
@@ -172,7 +172,7 @@ pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
     report(application, 1, NodeTotals::default(), units)
 }
 
-/// The same exchange, but about another day and with another current day on the gateway's clock.
+/// The same exchange, but for another day and with another current day on the gateway's clock.
 pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
     let mut exchange = exchange;
     exchange.today = today;
@@ -188,7 +188,7 @@ pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u6
     }
 }
 
-/// The units granted on the current day of the clock.
+/// The units granted to the first node today, according to the system clock.
 pub(super) async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
     let today = Clock::system().now().wall.day();
     granted(store, on_day(asks(id, 100), today, today)).await.0

@@ -1,9 +1,8 @@
-//! A database that lacks features, as managed services and other engines with PostgreSQL's protocol may.
+//! Tests with databases that lack some features, such as managed services and other engines that use PostgreSQL's protocol.
 
 use super::*;
 
-/// Removes features that other engines with PostgreSQL's protocol may lack, even for the superuser. Statements in later
-/// sessions do not find them.
+/// Removes features that other engines with PostgreSQL's protocol may lack. Even the superuser cannot use them in later sessions.
 const REMOVE_FEATURES: &str = "
 SET allow_system_table_mods = on;
 DELETE FROM pg_proc WHERE proname = 'pg_notify';
@@ -19,7 +18,7 @@ BEGIN
 END $$;
 CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION refuse_unlogged_tables();";
 
-/// A database on the shared server that lacks these features, for its owner.
+/// Creates a database on the shared server, runs `remove` to take features away, and returns its configuration.
 async fn without(name: &str, remove: &str) -> DatabaseConfig {
     let mut config = config();
     prepare(&config, &format!("CREATE DATABASE {name}")).await;
@@ -56,7 +55,7 @@ async fn a_server_without_notifications_or_statistics_is_refused_with_each_of_th
         inspected.unwrap_err().to_string(),
         refused_tables(&config).await,
     ] {
-        let named = "no notifications (pg_notify) and statistics of tables (pg_stat_user_tables)";
+        let named = "no notifications (pg_notify) and table statistics (pg_stat_user_tables)";
         assert!(reason.contains(named), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! The engine against a real server.
+//! Tests the engine against a real server.
 
 mod connections;
 mod database_status;

@@ -15,7 +15,7 @@ impl PostgresServer {
             .args(["-c", "cp -a \"$0\" \"$1\""])
             .arg(data)
             .arg(path));
-        // The server recovers from an empty archive, and begins a new timeline at its end.
+        // The server recovers from an empty archive, and begins a new timeline at the end of the recovery.
         fs::write(path.join("data/recovery.signal"), "").expect("a file");
         give_away(path);
         // The server accepts no connections during recovery, so it is ready once it is writable.

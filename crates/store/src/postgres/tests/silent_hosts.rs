@@ -1,5 +1,5 @@
-//! Silent hosts: a stopped server that accepts connections but never answers, and a primary without its standby that
-//! never confirms a commit.
+//! Silent hosts: a stopped server that accepts connections but never answers, and a primary that never confirms a commit because
+//! its standby is missing.
 
 use tokio::net::{TcpListener, TcpStream};
 

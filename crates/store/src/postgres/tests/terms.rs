@@ -1,4 +1,4 @@
-//! Reports that assume terms of an application.
+//! Reports that assume certain application terms.
 
 use super::*;
 use crate::AssumedTerms;

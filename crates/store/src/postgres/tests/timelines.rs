@@ -86,7 +86,7 @@ async fn a_server_that_is_read_only_is_not_used() {
         .check()
         .await
         .unwrap_err();
-    // The server serves no gateway, so this is not a refusal of this gateway.
+    // A read-only server cannot serve any gateway, so it counts as unreachable.
     let OpenFailure {
         kind: ConnectionFault::Unreachable,
         error,

@@ -48,7 +48,7 @@ fn records(export: &str) -> Vec<&str> {
     lines[1..lines.len() - 1].to_vec()
 }
 
-/// The records that an export has in addition to an earlier one. All other records must be identical, byte by byte.
+/// The records that an export contains in addition to an earlier export. All other records must be identical, byte by byte.
 fn added<'e>(before: &str, after: &'e str) -> Vec<&'e str> {
     let before = records(before);
     let (same, added): (Vec<_>, Vec<_>) = records(after)
