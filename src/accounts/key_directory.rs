@@ -161,7 +161,7 @@ impl KeyDirectory {
         let before = self
             .entries
             .get(digest)
-            // If the first requests of an hour are concurrent, exactly one sees the older value and lists the use.
+            // If the first requests of an hour are concurrent, exactly one sees the older value and records the use.
             .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let application = found.account.id;

@@ -257,7 +257,7 @@ fn changed_keys(
     })
 }
 
-/// Characters of a digest that distinguish subjects.
+/// The first characters of a digest: enough to make a message id unique.
 fn short(digest: &Digest) -> String {
     digest.to_string().chars().take(32).collect()
 }

@@ -17,7 +17,7 @@ use crate::registry::{
 
 /// Maximum number of owners read, and of emails stored, in one step, so that leases do not wait long.
 const BATCH: usize = 500;
-/// Maximum number of listed applications and accounts that get no mail.
+/// Maximum length of the list of applications and accounts that get no mail.
 const MOST_UNREACHED: usize = 1_000;
 
 /// The settings of mail to owners.

@@ -38,7 +38,7 @@ pub(crate) struct LimitHeaders {
 
 /// The owner of the limits.
 enum LimitScope {
-    /// An application: the status of its minute and its day, and its policy header.
+    /// An application: the status of its minute limit and its daily quota, and its policy header.
     Application([LimitStatus; 2], HeaderValue),
     /// An application with other calendar limits: the status of all its limits, shortest first, and its policy header.
     Windows(Vec<LimitStatus>, HeaderValue),

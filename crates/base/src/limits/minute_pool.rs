@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// A pool of 60 tokens, of which two gateways hold these numbers.
+    /// A pool of 60 tokens, of which two gateways hold `first` and `second`.
     fn leased(first: u32, second: u32) -> MinutePool {
         let mut pool = MinutePool::new(60, 0);
         assert_eq!(pool.apply(1, &wants(first), 0).tokens, first);

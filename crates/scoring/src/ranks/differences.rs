@@ -210,7 +210,7 @@ impl<'a> ComparedScore<'a> {
 
     /// The difference of the score of `count` common rounds with this sum from the score.
     fn change_to_common(&self, sum: f64, count: usize) -> f64 {
-        // If a score consists only of common rounds, it is already the score of the common rounds.
+        // If all rounds of the score are common rounds, the score does not change.
         if self.score.basis.rounds > count {
             sum * ratio(1, count.max(1)) - self.mean
         } else {

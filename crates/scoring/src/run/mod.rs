@@ -1,4 +1,4 @@
-//! The benchmark run, which is the only input of scores.
+//! The benchmark run, which is the only input to the scores.
 //!
 //! Runs are valid by construction, so that no statistic has to check whether a score is a number. [`RunFailure`]
 //! defines what a failure means for the score.
