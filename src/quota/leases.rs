@@ -150,6 +150,7 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged units for the next start. If units cannot be returned,
     /// the application cannot use them until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
+        *self.calls.is_drained.lock().await = true;
         // The ledger is probed only while a failure is recorded. Clearing the failure prevents probes from leasing more units.
         let was_unreachable = self.is_unreachable();
         self.calls.health.clear();

@@ -31,7 +31,8 @@ impl Leases {
         let now = self.calls.clock.now().wall;
         let today = now.day();
         let left = now.day().end().since(now);
-        if left > FROM {
+        let is_drained = self.calls.is_drained.lock().await;
+        if left > FROM || *is_drained {
             return;
         }
         let tomorrow = today.next();
@@ -279,6 +280,16 @@ mod tests {
         tokio::join!(ahead, requests);
         gateway.deliver(1).await;
         assert_eq!(gateway.charged().await, 4);
+    }
+
+    #[tokio::test]
+    async fn after_a_shutdown_returned_its_units_none_are_leased_ahead() {
+        let gateway = MidnightGateway::new(1);
+        gateway.deliver(1).await;
+        gateway.leases.drain(&gateway.directory).await;
+        gateway.leases.lease_tomorrow(&gateway.directory).await;
+        let tomorrow = gateway.clock.now().wall.day().next();
+        assert!(!gateway.ledger.days.lock().contains_key(&tomorrow));
     }
 
     #[tokio::test]

@@ -75,6 +75,9 @@ pub struct LedgerCalls {
     /// Tokens of minute limits.
     pub(crate) minutes: SharedMinutes,
     pub(crate) leasing: LeasingAccounts,
+    /// Whether this process has returned its units. Locked while units of tomorrow are leased, so that none are leased
+    /// after the return.
+    pub(crate) is_drained: tokio::sync::Mutex<bool>,
 }
 
 impl LedgerCalls {
@@ -101,6 +104,7 @@ impl LedgerCalls {
             key_freshness: Arc::default(),
             minutes: SharedMinutes::default(),
             leasing: LeasingAccounts::default(),
+            is_drained: tokio::sync::Mutex::default(),
         }
     }
 
