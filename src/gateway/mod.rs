@@ -18,6 +18,8 @@ mod response;
 #[cfg(test)]
 mod schedules;
 mod service_notice;
+#[cfg(test)]
+mod simulated_fleet;
 mod stages;
 
 pub use concurrency_limit::{ConcurrencyConfig, ConcurrencyLimit};
