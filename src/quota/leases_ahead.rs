@@ -291,15 +291,4 @@ mod tests {
         let tomorrow = gateway.clock.now().wall.day().next();
         assert!(!gateway.ledger.days.lock().contains_key(&tomorrow));
     }
-
-    #[tokio::test]
-    async fn units_leased_ahead_are_returned_at_a_shutdown_before_the_first_request() {
-        let gateway = MidnightGateway::new(1);
-        gateway.deliver(1).await;
-        gateway.leases.lease_tomorrow(&gateway.directory).await;
-        gateway.manual.advance(Duration::from_mins(1));
-        assert_eq!(gateway.charged().await, 0);
-        let today = gateway.clock.now().wall.day();
-        assert_eq!(gateway.ledger.days.lock()[&today].1.granted, 8);
-    }
 }

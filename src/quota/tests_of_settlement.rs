@@ -220,24 +220,6 @@ async fn units_whose_grant_was_not_answered_before_midnight_are_returned_to_the_
 }
 
 #[tokio::test]
-async fn units_leased_for_a_day_without_requests_are_returned_to_the_month() {
-    for is_answered in [true, false] {
-        let mut gateway = MonthGateway::new(50).await;
-        gateway.deliver(1).await;
-        while gateway.account.state().day().unspent() > 0 {
-            gateway.deliver(1).await;
-        }
-        gateway.loses_replies(!is_answered);
-        gateway.leases.lease_tomorrow(&gateway.directory).await;
-        gateway.loses_replies(false);
-        assert_eq!(gateway.stranded().await, 1);
-        gateway.next_day().await;
-        gateway.next_day().await;
-        assert_eq!(gateway.stranded().await, 0, "{is_answered}");
-    }
-}
-
-#[tokio::test]
 async fn a_unit_of_a_request_that_ends_after_midnight_without_data_is_returned_to_the_month() {
     for begins_day in [false, true] {
         let mut gateway = MonthGateway::new(50).await;
