@@ -1,13 +1,14 @@
 //! The applications of a simulated fleet, with the table of their windows. The observer does not use the product's windows.
 
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use crate::accounts::{TermsByTier, stored};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
-use scoregate_base::limits::{LimitRule, LimitSetting, Limits, OwnLimits};
-use scoregate_base::plans::standard_tiers;
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::{ApplicationId, Digest, OwnerId},
+    limits::{LimitRule, LimitSetting, Limits, OwnLimits},
+    plans::standard_tiers,
+};
 use scoregate_store::{
     Attachment, ChangeKind, MailKind, NewMail, Ownership, StoreChange, StoredApplication, sample,
 };

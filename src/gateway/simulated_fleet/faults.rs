@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::applications::APPLICATIONS;
-use super::fleet::{FleetEvent, LoadSession, SimulatedFleet};
-use super::network::GATEWAYS;
-use super::process::{RequestPlan, SimulatedEnd};
+use super::{
+    applications::APPLICATIONS,
+    fleet::{FleetEvent, LoadSession, SimulatedFleet},
+    network::GATEWAYS,
+    process::{RequestPlan, SimulatedEnd},
+};
 
 /// The length of a session.
 const SESSION: Duration = Duration::from_mins(2);

@@ -1,24 +1,25 @@
 //! The fleet: its applications, its processes, and the order of events of a run.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::task::Waker;
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, task::Waker, time::Duration};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::limits::NodeReport;
+use scoregate_base::{
+    clock::{Day, Wall},
+    limits::NodeReport,
+};
 use scoregate_store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, Store};
 
-use super::applications::{APPLICATIONS, SimulatedApplication};
-use super::network::{GATEWAYS, SimulatedLedger, SimulatedNetwork};
-use super::observer::{AuditedWindow, FleetFigures, FleetObserver};
-use super::planted::PlantedBug;
-use super::process::SimulatedProcess;
-use super::virtual_time::{SeededNumbers, VirtualExecutor};
+use super::{
+    applications::{APPLICATIONS, SimulatedApplication},
+    network::{GATEWAYS, SimulatedLedger, SimulatedNetwork},
+    observer::{AuditedWindow, FleetFigures, FleetObserver},
+    planted::PlantedBug,
+    process::SimulatedProcess,
+    virtual_time::{SeededNumbers, VirtualExecutor},
+};
 
 /// The beginning of a run. The months of applications begin at the first midnight, those of owners at the second.
 const START: &str = "2026-11-29T14:00:00Z";

@@ -2,24 +2,26 @@
 //! minute limits, which this engine does not have. Units of late and repeated messages are applied in any order. Tokens
 //! are not: `limits::minute_pool` requires order, which the locks of a database ensure.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{GraceClaim, GraceShare, MinutePool};
+use scoregate_base::{
+    clock::{Day, Wall},
+    keys::ApplicationId,
+    limits::{GraceClaim, GraceShare, MinutePool},
+};
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, Store, StoreError, StoreFuture,
     StoreResult,
 };
 
-use super::observer::FleetObserver;
-use super::planted::{HiddenReturns, PlantedBug};
-use super::virtual_time::{SeededNumbers, VirtualTime};
+use super::{
+    observer::FleetObserver,
+    planted::{HiddenReturns, PlantedBug},
+    virtual_time::{SeededNumbers, VirtualTime},
+};
 
 /// The number of gateways.
 pub(super) const GATEWAYS: usize = 3;

@@ -1,11 +1,15 @@
 //! The observer: counts what all gateways deliver, and compares it with the limits, the headers and the ledger. It computes
 //! windows from its own table.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::{
+    clock::{Day, Wall},
+    limits::{LimitRule, LimitStatus},
+};
 
 use super::applications::{APPLICATIONS, SimulatedApplication};
 

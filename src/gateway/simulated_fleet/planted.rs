@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{CalendarQuota, LimitRule, NodeReport, Window};
+use scoregate_base::{
+    clock::Day,
+    keys::ApplicationId,
+    limits::{CalendarQuota, LimitRule, NodeReport, Window},
+};
 use scoregate_store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 
 use super::applications::anchor_of;

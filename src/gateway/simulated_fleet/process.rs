@@ -1,30 +1,44 @@
 //! A gateway process: its accounts, leases and grace, its periodic tasks, and requests through its stages.
 
-use std::num::NonZeroU32;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::{
+    num::NonZeroU32,
+    path::Path,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::accounts::{Account, Charge, KeyDirectory, stored};
-use crate::gateway::refusal::Refusal;
-use crate::gateway::stages::admit::{Admission, admit};
-use crate::gateway::stages::authenticate::Caller;
-use crate::gateway::stages::charge::charge;
-use crate::instruments::LedgerInstruments;
-use crate::quota::{Leases, LedgerCalls, LedgerWork};
-use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::limits::LimitStatus;
+use crate::{
+    accounts::{Account, Charge, KeyDirectory, stored},
+    gateway::{
+        refusal::Refusal,
+        stages::{
+            admit::{Admission, admit},
+            authenticate::Caller,
+            charge::charge,
+        },
+    },
+    instruments::LedgerInstruments,
+    quota::{Leases, LedgerCalls, LedgerWork},
+};
+use scoregate_base::{
+    clock::{Clock, Day, ManualClock, Wall},
+    keys::Digest,
+    limits::LimitStatus,
+};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::LocalFile;
 
-use super::applications::{APPLICATIONS, TERMS};
-use super::network::{GATEWAYS, SimulatedLedger, SimulatedNetwork, TIMEOUT};
-use super::observer::FleetObserver;
+use super::{
+    applications::{APPLICATIONS, TERMS},
+    network::{GATEWAYS, SimulatedLedger, SimulatedNetwork, TIMEOUT},
+    observer::FleetObserver,
+};
 
 static INSTRUMENTS: LazyLock<Arc<LedgerInstruments>> =
     LazyLock::new(|| Arc::new(LedgerInstruments::new(&MetricsRegistry::default())));

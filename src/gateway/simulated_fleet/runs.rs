@@ -4,17 +4,18 @@
 
 #![expect(clippy::print_stdout, reason = "the figures of the dated page")]
 
-use std::fmt::Write as _;
-use std::ops::Range;
+use std::{fmt::Write as _, ops::Range};
 
 use rustix::time::{ClockId, clock_gettime};
 
 use scoregate_base::clock::Clock;
 
-use super::fleet::{FleetSize, SimulatedFleet};
-use super::network::GATEWAYS;
-use super::observer::FleetFigures;
-use super::planted::PlantedBug;
+use super::{
+    fleet::{FleetSize, SimulatedFleet},
+    network::GATEWAYS,
+    observer::FleetFigures,
+    planted::PlantedBug,
+};
 
 const SMALL: FleetSize = FleetSize {
     days: 2,

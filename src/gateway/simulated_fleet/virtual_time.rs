@@ -1,11 +1,13 @@
 //! Virtual time, and an executor on one thread: ready tasks are polled in a seeded order, and when none is ready, time
 //! moves to the next timer.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
