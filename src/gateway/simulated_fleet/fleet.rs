@@ -53,6 +53,7 @@ pub(super) struct LoadSession {
     pub(super) mean: u64,
 }
 
+#[derive(Clone, Copy)]
 pub(super) enum FleetEvent {
     Session,
     Request(LoadSession),
@@ -157,7 +158,7 @@ impl SimulatedFleet {
         for day in 0..self.size.days {
             let begin = hours(24) * day;
             // Just before midnight.
-            let night = begin + hours(10) - minutes(1);
+            let night = begin + minutes(10 * 60 - 1);
             self.at(night, FleetEvent::Session);
             let after = self.numbers.millis(0, 90_000);
             let gateway = self.numbers.index(GATEWAYS);
@@ -167,7 +168,7 @@ impl SimulatedFleet {
                 self.at(begin + after, FleetEvent::Session);
             }
             // The hour before has no load and no faults.
-            self.at(begin + hours(23) - minutes(10), FleetEvent::Audit);
+            self.at(begin + minutes(23 * 60 - 10), FleetEvent::Audit);
         }
         while let Some(((at, _), event)) = self.events.pop_first() {
             self.run_until(at);

@@ -83,7 +83,7 @@ impl FleetObserver {
         }
     }
 
-    fn found(&mut self, violation: String) {
+    fn found(&mut self, violation: &str) {
         let after = self.now;
         self.violation
             .get_or_insert_with(|| format!("after {after:?}: {violation}"));
@@ -150,7 +150,7 @@ impl FleetObserver {
         // Each report rounds by less than a hundred millionths.
         if bucket.tokens < -TOKEN / 100 {
             let name = APPLICATIONS[application].key;
-            self.found(format!("{name} has more requests than its minute"));
+            self.found(&format!("{name} has more requests than its minute"));
         }
     }
 
@@ -167,12 +167,12 @@ impl FleetObserver {
         *self.of_process.entry(own).or_default() += 1;
         let limited = &APPLICATIONS[application];
         for (rule, quota) in limited.quotas() {
-            let units = self.sum(&self.delivered, limited, rule, day);
+            let units = Self::sum(&self.delivered, limited, rule, day);
             let allowed = u64::from(quota) + self.grace_in(limited, rule, day);
             if units > allowed {
                 let name = limited.key;
                 let rule = rule.name();
-                self.found(format!(
+                self.found(&format!(
                     "{name} got {units} of {allowed} in its {rule} on {day}"
                 ));
             }
@@ -181,7 +181,6 @@ impl FleetObserver {
 
     /// The units of a window up to a day.
     fn sum(
-        &self,
         units: &BTreeMap<(usize, Day), u64>,
         limited: &SimulatedApplication,
         rule: LimitRule,
@@ -205,7 +204,10 @@ impl FleetObserver {
     /// The day of a charge is the present day.
     pub(super) fn is_of_today(&mut self, day: Day, wall: Wall) {
         if !days_around(wall).contains(&day) {
-            self.found(format!("a unit of {day} was charged at {}", wall.rfc3339()));
+            self.found(&format!(
+                "a unit of {day} was charged at {}",
+                wall.rfc3339()
+            ));
         }
     }
 
@@ -224,7 +226,7 @@ impl FleetObserver {
         // Grace is charged later.
         let allowed = u64::from(status.limit) + self.grace_in(limited, status.rule, last);
         if !is_start || u64::from(status.remaining) + own > allowed {
-            self.found(format!("{}: {own} used, and {status:?}", limited.key));
+            self.found(&format!("{}: {own} used, and {status:?}", limited.key));
         }
     }
 
@@ -259,16 +261,16 @@ impl FleetObserver {
     /// has returned what it did not deliver.
     pub(super) fn audit(&mut self, application: usize, day: Day, granted: u64, is_settled: bool) {
         let limited = &APPLICATIONS[application];
-        let delivered = self.sum(&self.delivered, limited, LimitRule::Day, day);
+        let delivered = Self::sum(&self.delivered, limited, LimitRule::Day, day);
         let lost = self.lost.get(&(application, day)).copied();
         let most = delivered + lost.unwrap_or_default();
         let grace = self.grace_in(limited, LimitRule::Day, day);
         let name = limited.key;
         if granted > limited.day.into() && grace == 0 {
-            self.found(format!("{name}: {granted} units of {day} are granted"));
+            self.found(&format!("{name}: {granted} units of {day} are granted"));
         }
         if delivered > granted + grace || is_settled && granted > most {
-            self.found(format!(
+            self.found(&format!(
                 "{name}: {granted} units of {day} are granted, {delivered} delivered, at most {lost:?} lost"
             ));
         }
@@ -278,13 +280,13 @@ impl FleetObserver {
     /// Compares the units of a window with those of its days.
     pub(super) fn audit_window(&mut self, application: usize, window: &AuditedWindow, day: Day) {
         let limited = &APPLICATIONS[application];
-        let sum = self.sum(&self.granted, limited, window.rule, day);
+        let sum = Self::sum(&self.granted, limited, window.rule, day);
         let start = limited.window_start(window.rule, day);
         if window.start != start || window.granted != sum {
             let name = limited.key;
             let rule = window.rule.name();
             let counted = window.granted;
-            self.found(format!(
+            self.found(&format!(
                 "{name}: the {rule} of {day} has {counted} units, its days {sum}"
             ));
         }
