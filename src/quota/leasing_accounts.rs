@@ -27,7 +27,7 @@ impl LeasingAccounts {
     /// Units of `today` leased and not delivered.
     pub(crate) fn held(&self, today: Day) -> u64 {
         self.clean(today);
-        // The list is copied, so that a request that lists its account does not wait while all accounts are visited.
+        // The list is copied, so that a request that adds its account to the list does not wait for this loop over all accounts.
         let accounts = self.accounts.lock().clone();
         accounts
             .iter()

@@ -17,7 +17,7 @@ pub struct Deadlines {
     pub idle: Duration,
     /// Maximum time from a request's head to the last byte of its response.
     pub request: Duration,
-    /// Time within which a client must read the minimum number of waiting bytes.
+    /// Time within which a client must read a minimum number of the bytes that wait to be sent.
     pub write: Duration,
     /// Maximum connection age. After that, the connection is closed after the next response.
     pub age: Duration,

@@ -141,8 +141,8 @@ fn retires(signal: ConnectionSignal, activity: &ConnectionActivity) -> bool {
     }
 }
 
-/// The memory of a codec, which is counted until the client is served. Otherwise the codecs of connections that are
-/// never served could use up the memory.
+/// The memory of a codec. It counts toward the limit until the client is served, so that connections that are never served cannot
+/// use up the memory.
 struct CodecMemory {
     share: Option<Share>,
     /// Notified when the share is displaced, and when it is released.

@@ -51,8 +51,8 @@ pub(crate) struct ApplicationUsage {
     applications: SpaceSaving<ApplicationId, TrackedUse>,
 }
 
-/// An entry gets an account only at the second request. If most callers send a single request, this avoids dropping
-/// accounts that are not in the CPU caches.
+/// An entry that replaces another gets its account only on the second request. If most callers send a single request, this avoids
+/// touching the reference counts of accounts that are no longer in the CPU caches.
 #[derive(Clone, Default)]
 struct TrackedUse {
     account: Option<Arc<Account>>,

@@ -59,7 +59,7 @@ pub enum UpstreamFailure {
     /// A response without valid data.
     #[error("invalid backend response: {0}")]
     Invalid(String),
-    /// The request was not sent, because the circuit breaker stays open for this time.
+    /// The request was not sent, because the circuit breaker is open. It stays open for this long.
     #[error("circuit breaker open for another {} s", .0.as_secs_f64().ceil())]
     CircuitOpen(Duration),
     /// The request was not sent, because the queue was full or the request waited too long in it.

@@ -85,7 +85,7 @@ impl Score {
             .map_or_else(|| self.score - 100.0, |(lower, _)| lower)
     }
 
-    /// The published score for a mean whose interval extends by `reach`.
+    /// The published score for a mean whose interval has the half-width `reach`, before `edge` is applied.
     pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let interval = reach.map(|reach| edge.interval(mean, reach));
         let bounds = interval.map(|(lower, upper)| outwards(lower, upper));

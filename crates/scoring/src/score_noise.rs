@@ -338,7 +338,7 @@ impl UncertainScore {
 }
 
 /// The variance of a share of trials, after one trial with the usual share is added. The additional trial is necessary because a
-/// month of noise contains little information about a failure that occurs once a month.
+/// month of runs says little about a kind of failure that occurs about once a month.
 fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
     let trials = f64::from(trials) + 1.0;
     let share = (f64::from(successes) + usual) / trials;

@@ -1,4 +1,4 @@
-//! Decides on requests: takes limits, balances and `now`, and returns a verdict.
+//! Decides whether a request is allowed: takes limits, balances and `now`, and returns a verdict.
 //!
 //! Nothing here waits, takes a lock or identifies a caller, and only `NetworkLimit` has state. The limits are in `table`: the
 //! minute (a token bucket that pays for work), the day (units of a UTC day, leased from a ledger, that pay for

@@ -260,7 +260,7 @@ fn the_baseline_of_an_outage_is_that_of_the_open_degradation() {
             .iter()
             .find(|incident| incident.kind == IncidentKind::Outage)
             .unwrap();
-        // After a smaller fall, the level before the outage is the lower level.
+        // After a fall that is too small for a degradation, the baseline is the lower level.
         let expected = if level < 65.0 { 70.0 } else { level };
         assert!(
             (outage.baseline.unwrap() - expected).abs() < 1e-9,

@@ -1,4 +1,4 @@
-//! Conformance checks of windows of several days.
+//! Conformance checks of windows that are longer than a day.
 
 use futures_util::future::join_all;
 use scoregate_base::limits::{CalendarQuota, LimitRule, Window};

@@ -33,7 +33,7 @@ pub(super) struct CallerGroup {
 #[derive(PartialEq, Eq, Hash)]
 enum SameOrigin {
     Owner(OwnerId),
-    /// The sets of all networks and of all products of the day.
+    /// All networks and all user-agent products of the day, as bit sets.
     Origins([u64; 4], [u64; 1]),
 }
 
