@@ -1,5 +1,5 @@
-//! Tests of the settlement of days: a month contains the units that were spent, whatever was lost around midnight. The ledger is
-//! in a file, and its replies can be lost.
+//! Tests of the settlement of days: a month contains the units that were spent, even if grants or replies were lost around midnight. The
+//! ledger is in a file, and its replies can be lost.
 
 use std::{
     sync::{

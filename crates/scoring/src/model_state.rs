@@ -338,7 +338,7 @@ fn level_runs(series: &ScoreSeries, levels: Option<&LevelComparison>, hour: Hour
     (now.scored(), before.scored())
 }
 
-/// The hours of a period's scores, and the hours with which they are compared.
+/// The hours of a period and of the period that it is compared with.
 fn compared_hours(
     series: &ScoreSeries,
     period: Period,

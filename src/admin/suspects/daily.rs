@@ -16,7 +16,7 @@ use scoregate_store::NewMail;
 
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
 
-/// Time after midnight by which the last hour of the previous day has been merged.
+/// Delay after midnight. By then, the last hour of the previous day has been merged.
 const AFTER_MIDNIGHT: Duration = Duration::from_mins(30);
 /// Maximum number of findings in one message.
 const LISTED: usize = 100;

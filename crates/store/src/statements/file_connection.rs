@@ -35,8 +35,10 @@ const TERMS: [(&str, &str); 10] = [
     ("$", "?"),
 ];
 
-/// Number of kept translations.
+/// Maximum number of kept translations. The program has about 300 short texts.
 const KEPT: usize = 500;
+/// Maximum length of a kept text in bytes. The texts of a lease have at most 400. A text with many rows is rarely used twice.
+const LONGEST_KEPT: usize = 1_000;
 
 /// The result of work on a file.
 pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
@@ -45,8 +47,7 @@ pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
 }
 
 thread_local! {
-    /// Translated statements: a translation takes longer than most statements. The program has a few hundred texts; those with
-    /// rows of different lengths are not kept.
+    /// Translated statements, because a translation costs 1,300 instructions and a lease has several statements.
     static TRANSLATED: RefCell<HashMap<Box<str>, Rc<str>, RandomState>> = RefCell::default();
 }
 
@@ -59,7 +60,11 @@ fn statement(text: &str) -> Rc<str> {
             .iter()
             .fold(text.to_owned(), |text, (term, own)| text.replace(term, own));
         let translated: Rc<str> = translated.into();
-        if known.len() < KEPT {
+        if text.len() <= LONGEST_KEPT {
+            // Lists of different lengths are different texts. They must not keep others out.
+            if known.len() == KEPT {
+                known.clear();
+            }
             known.insert(text.into(), Rc::clone(&translated));
         }
         translated
@@ -133,5 +138,27 @@ impl ToSql for SqlField<'_> {
                 Err(rusqlite::Error::ToSqlConversionFailure(error.into()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn translations_are_bounded_and_lists_do_not_keep_others_out() {
+        for length in 0..2 * KEPT {
+            let list = format!("SELECT {length} FROM {{schema}}.keys WHERE id = $1");
+            let translated = format!("SELECT {length} FROM keys WHERE id = ?1");
+            assert_eq!(&*statement(&list), translated);
+        }
+        let long = "$".repeat(LONGEST_KEPT + 1);
+        for text in ["SELECT $1", "SELECT $2", &long] {
+            assert_eq!(&*statement(text), text.replace('$', "?"));
+        }
+        TRANSLATED.with_borrow(|known| {
+            assert!(known.len() <= KEPT && known.contains_key("SELECT $2"));
+            assert!(!known.contains_key(&*long));
+        });
     }
 }
