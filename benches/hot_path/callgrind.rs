@@ -31,7 +31,7 @@ const ALLOCATES: [&str; 5] = [
 ];
 
 /// Whether valgrind is installed.
-pub(crate) fn is_there() -> bool {
+pub fn is_there() -> bool {
     Command::new("valgrind")
         .arg("--version")
         .output()
@@ -39,16 +39,16 @@ pub(crate) fn is_there() -> bool {
 }
 
 /// The cost of one response.
-pub(crate) struct Cost {
-    pub(crate) instructions: f64,
-    pub(crate) allocations: f64,
+pub struct Cost {
+    pub instructions: f64,
+    pub allocations: f64,
     /// KB of code that every response touches: the cache lines with an instruction that was executed at least as often
     /// as there were responses.
-    pub(crate) code: f64,
+    pub code: f64,
 }
 
 /// The cost of one response of a kind.
-pub(crate) fn cost(kind: Kind, times: usize) -> Cost {
+pub fn cost(kind: Kind, times: usize) -> Cost {
     let installation = Installation::of(program());
     let file = installation.settings().with_file_name("callgrind.out");
     let mut command = Command::new("valgrind");

@@ -6,15 +6,15 @@ use std::{fmt::Write as _, path::PathBuf, process::Command};
 use tempfile::TempDir;
 
 /// A directory with settings, scored runs, and keys.
-pub(crate) struct Installation {
+pub struct Installation {
     program: PathBuf,
     directory: TempDir,
-    pub(crate) key: String,
-    pub(crate) spent: String,
+    pub key: String,
+    pub spent: String,
 }
 
 impl Installation {
-    pub(crate) fn of(program: PathBuf) -> Self {
+    pub fn of(program: PathBuf) -> Self {
         let directory = TempDir::new().unwrap();
         let settings = format!(
             "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nupstream = \"built-in\"\nmcp.enabled = true\n\
@@ -40,7 +40,7 @@ impl Installation {
         }
     }
 
-    pub(crate) fn settings(&self) -> PathBuf {
+    pub fn settings(&self) -> PathBuf {
         self.directory.path().join("scoregate.toml")
     }
 

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::installation::Installation;
 
 /// Another build of the program, if its path is among the arguments.
-pub(crate) fn other_build() -> Option<PathBuf> {
+pub fn other_build() -> Option<PathBuf> {
     std::env::args()
         .skip(1)
         .find(|argument| argument.contains('/'))
@@ -20,18 +20,18 @@ pub(crate) fn other_build() -> Option<PathBuf> {
 }
 
 /// Whether another build is compared with the recorded values.
-pub(crate) fn is_guarded() -> bool {
+pub fn is_guarded() -> bool {
     other_build().is_none() || std::env::args().any(|argument| argument == "--guard")
 }
 
 /// The counted program.
-pub(crate) fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     other_build().unwrap_or_else(|| env!("CARGO_BIN_EXE_scoregate").into())
 }
 
 /// A kind of response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Hit,
     NotModified,
     NoKey,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 }
 
 /// All kinds. The hit is first: others are reported as multiples of it.
-pub(crate) const KINDS: [Kind; 6] = [
+pub const KINDS: [Kind; 6] = [
     Kind::Hit,
     Kind::NotModified,
     Kind::NoKey,
@@ -53,7 +53,7 @@ pub(crate) const KINDS: [Kind; 6] = [
 
 impl Kind {
     /// Its name.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Hit => "hit",
             Self::NotModified => "304",
@@ -73,14 +73,14 @@ impl Kind {
 }
 
 /// The running program.
-pub(crate) struct RunningProgram {
+pub struct RunningProgram {
     child: Child,
     address: SocketAddr,
 }
 
 impl RunningProgram {
     /// Starts it by this command, to which the program's arguments are appended.
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -106,16 +106,12 @@ impl RunningProgram {
     }
 
     /// Its process id.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// A connection on which a kind of response is requested.
-    pub(crate) fn repeated_request(
-        &self,
-        installation: &Installation,
-        kind: Kind,
-    ) -> RepeatedRequest {
+    pub fn repeated_request(&self, installation: &Installation, kind: Kind) -> RepeatedRequest {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut buffer = Vec::new();
         let tag = send(
@@ -161,14 +157,14 @@ impl RunningProgram {
     }
 
     /// Stops it with SIGTERM.
-    pub(crate) fn stop(mut self) {
+    pub fn stop(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         self.child.wait().unwrap();
     }
 }
 
 /// A client that repeats a request.
-pub(crate) struct RepeatedRequest {
+pub struct RepeatedRequest {
     stream: TcpStream,
     request: Vec<u8>,
     buffer: Vec<u8>,
@@ -176,7 +172,7 @@ pub(crate) struct RepeatedRequest {
 }
 
 impl RepeatedRequest {
-    pub(crate) fn run(&mut self, times: usize) {
+    pub fn run(&mut self, times: usize) {
         for _ in 0..times {
             send(
                 &mut self.stream,

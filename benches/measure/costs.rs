@@ -20,7 +20,7 @@ const BOUND: f64 = 20.0;
 /// Models in the response of the backend, a realistic number.
 const MODELS: usize = 60;
 
-pub(crate) fn run() {
+pub fn run() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let times = if is_full { 4_000 } else { 100 };
     let directory = TempDir::new().unwrap();

@@ -50,7 +50,7 @@ const NOISES: [(&str, NoiseKind, f64, f64); 10] = [
     ("1 % of -20", NoiseKind::Outliers(0.01, 20.0), 1.5, 0.0),
 ];
 
-pub(crate) fn run() {
+pub fn run() {
     let series = if std::env::var_os("SCOREGATE_FULL").is_some() {
         1_000
     } else {

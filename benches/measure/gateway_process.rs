@@ -14,17 +14,17 @@ const PORTS: &str = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n"
 const TIER: &str = "[tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n";
 
 /// A gateway, which ends with this value.
-pub(crate) struct GatewayProcess {
+pub struct GatewayProcess {
     child: Child,
     /// The public port.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     /// A key.
-    pub(crate) key: String,
+    pub key: String,
 }
 
 impl GatewayProcess {
     /// Starts it with these settings and its files in a directory, by a command such as `taskset` if one is given.
-    pub(crate) fn start(directory: &Path, settings: &str, launcher: &[&str]) -> Self {
+    pub fn start(directory: &Path, settings: &str, launcher: &[&str]) -> Self {
         let file = directory.join("scoregate.toml");
         let data = directory.join("data");
         std::fs::create_dir(&data).unwrap();
@@ -75,7 +75,7 @@ impl GatewayProcess {
     }
 
     /// The CPU time of its threads so far.
-    pub(crate) fn cpu_seconds(&self) -> f64 {
+    pub fn cpu_seconds(&self) -> f64 {
         let tasks = read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let nanos = tasks.filter_map(|task| {
             let text = read_to_string(task.ok()?.path().join("schedstat")).ok()?;
@@ -85,7 +85,7 @@ impl GatewayProcess {
     }
 
     /// The process.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 }

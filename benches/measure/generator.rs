@@ -12,22 +12,22 @@ use std::{
 use hdrhistogram::Histogram;
 
 /// A complete response.
-pub(crate) struct HttpResponse {
-    pub(crate) status: u16,
+pub struct HttpResponse {
+    pub status: u16,
     /// Status line and header fields in lower case.
     head: String,
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 /// Latencies in nanoseconds, and the number of requests that failed.
-pub(crate) struct Latencies {
-    pub(crate) taken: Histogram<u64>,
-    pub(crate) failed: u64,
+pub struct Latencies {
+    pub taken: Histogram<u64>,
+    pub failed: u64,
 }
 
 impl HttpResponse {
     /// Reads a response with a stated length; without one it has no body.
-    pub(crate) fn read(stream: &mut impl Read) -> Result<Self> {
+    pub fn read(stream: &mut impl Read) -> Result<Self> {
         let mut bytes = Vec::new();
         let mut chunk = [0; 16 * 1_024];
         loop {
@@ -54,7 +54,7 @@ impl HttpResponse {
         }
     }
 
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+    pub fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields
             .find(|(known, _)| *known == name)
@@ -71,10 +71,7 @@ impl Latencies {
     }
 
     /// Sends a request at each of these times. A late response delays the next request.
-    pub(crate) fn at(
-        times: impl Iterator<Item = Instant>,
-        mut send: impl FnMut() -> Result<()>,
-    ) -> Self {
+    pub fn at(times: impl Iterator<Item = Instant>, mut send: impl FnMut() -> Result<()>) -> Self {
         let mut latencies = Self::new();
         for due in times {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -87,7 +84,7 @@ impl Latencies {
     }
 
     /// The sum of these.
-    pub(crate) fn sum(all: impl Iterator<Item = Self>) -> Self {
+    pub fn sum(all: impl Iterator<Item = Self>) -> Self {
         let mut sum = Self::new();
         for latencies in all {
             sum.taken.add(latencies.taken).unwrap();
@@ -96,20 +93,20 @@ impl Latencies {
         sum
     }
 
-    pub(crate) fn quantile(&self, quantile: f64) -> Duration {
+    pub fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.taken.value_at_quantile(quantile))
     }
 }
 
 /// Times at a constant interval.
-pub(crate) fn every(interval: Duration) -> impl Iterator<Item = Instant> {
+pub fn every(interval: Duration) -> impl Iterator<Item = Instant> {
     let begun = Instant::now();
     (1_u32..).map(move |number| begun + interval * number)
 }
 
 /// The kernel may let this thread sleep 50 us longer than requested, as long as a hit takes. If this timer slack
 /// cannot be reduced, it counts as the client's own delay.
-pub(crate) fn sleep_finely() {
+pub fn sleep_finely() {
     let thread = std::fs::read_link("/proc/thread-self").ok();
     if let Some(number) = thread.as_deref().and_then(|path| path.file_name()) {
         let slack = Path::new("/proc").join(number).join("timerslack_ns");

@@ -218,7 +218,7 @@ fn scored(case: &LeaderboardCase, rounds: &[Rounds]) -> Scoring {
     .unwrap()
 }
 
-pub(crate) fn run() {
+pub fn run() {
     let leaderboards = if std::env::var_os("SCOREGATE_FULL").is_some() {
         50
     } else {

@@ -31,7 +31,7 @@ const SEED: u64 = 7;
 const ROUNDS: u32 = 11;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 
-pub(crate) fn run() {
+pub fn run() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let (models, days) = if is_full { (150, 35) } else { (20, 7) };
     imports(models, if is_full { 510 } else { 48 });

@@ -34,7 +34,7 @@ const RESPONDER: &str = "constant-responder";
 /// The bytes of the responder are as many as those of a page.
 const PAGE: usize = 16 * 1_024;
 
-pub(crate) fn run(arguments: &[String]) {
+pub fn run(arguments: &[String]) {
     if arguments.iter().any(|argument| argument == RESPONDER) {
         return respond();
     }

@@ -73,7 +73,7 @@ const ATTACKS: [Attack; 3] = [
     },
 ];
 
-pub(crate) fn run(arguments: &[String]) {
+pub fn run(arguments: &[String]) {
     let is_pinned = arguments.iter().any(|argument| argument == PINNED);
     if !is_pinned && has_two_processors() {
         let this = std::env::current_exe().unwrap();

@@ -12,16 +12,16 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a response.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Extent {
+pub struct Extent {
     /// Length of its head, empty line included.
-    pub(crate) head: usize,
+    pub head: usize,
     /// Its total length.
-    pub(crate) whole: usize,
+    pub whole: usize,
 }
 
 impl Extent {
     /// Parses the bytes received; `None` until the head is complete. The job has no response of unknown length.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+    pub fn of(bytes: &[u8]) -> Option<Self> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
         let length = text
@@ -47,15 +47,15 @@ impl Extent {
 }
 
 /// A complete response.
-pub(crate) struct Answer {
+pub struct Answer {
     /// As received.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     extent: Extent,
 }
 
 impl Answer {
     /// Its status.
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         std::str::from_utf8(&self.bytes[9..12])
             .unwrap()
             .parse()
@@ -63,7 +63,7 @@ impl Answer {
     }
 
     /// Its header fields, names in lower case.
-    pub(crate) fn fields(&self) -> Vec<(String, String)> {
+    pub fn fields(&self) -> Vec<(String, String)> {
         let head = String::from_utf8_lossy(&self.bytes[..self.extent.head]);
         let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
         fields
@@ -72,7 +72,7 @@ impl Answer {
     }
 
     /// The value of a field; empty where there is none.
-    pub(crate) fn field(&self, name: &str) -> String {
+    pub fn field(&self, name: &str) -> String {
         self.fields()
             .into_iter()
             .find(|(known, _)| known == name)
@@ -81,13 +81,13 @@ impl Answer {
     }
 
     /// Its body.
-    pub(crate) fn body(&self) -> &[u8] {
+    pub fn body(&self) -> &[u8] {
         &self.bytes[self.extent.head..]
     }
 }
 
 /// Sends one request on a connection of its own.
-pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> std::io::Result<Answer> {
+pub fn ask(address: SocketAddr, request: &[u8]) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;

@@ -11,14 +11,14 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use crate::{answer::Answer, job::model};
 
 /// Bytes of data for a gateway body of 5.7 KB, and for one of 3.1 KB.
-pub(crate) const DATA: usize = 5_390;
-pub(crate) const LESS_DATA: usize = 2_790;
+pub const DATA: usize = 5_390;
+pub const LESS_DATA: usize = 2_790;
 
 /// No refresh during the measurement.
 const FIELDS: &str = "content-type: application/json\r\ncache-control: max-age=86400\r\n";
 
 /// A backend for the gateway: scores in the envelope that it expects, with this many bytes of data.
-pub(crate) fn of_scores(size: usize) -> SocketAddr {
+pub fn of_scores(size: usize) -> SocketAddr {
     let mut items = Vec::new();
     let mut bytes = 2;
     for number in 0.. {
@@ -45,7 +45,7 @@ pub(crate) fn of_scores(size: usize) -> SocketAddr {
 }
 
 /// A backend for a gateway with this many models: each detail is as large as the list elsewhere.
-pub(crate) fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
+pub fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
     let item = |id: &str, name: &str| {
         format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}")
     };
@@ -69,7 +69,7 @@ pub(crate) fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketA
 }
 
 /// A backend for the peers: the gateway's response, with the storable part of its head.
-pub(crate) fn of_answer(answer: &Answer) -> SocketAddr {
+pub fn of_answer(answer: &Answer) -> SocketAddr {
     let kept = [
         "content-type",
         "etag",

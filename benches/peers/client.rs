@@ -23,27 +23,27 @@ use crate::{
 };
 
 /// Number of connections.
-pub(crate) const CONNECTIONS: usize = 64;
+pub const CONNECTIONS: usize = 64;
 /// A response on loopback that takes this long is considered lost.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The result.
 #[derive(Default)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Number of responses.
-    pub(crate) answers: usize,
+    pub answers: usize,
     /// Responses with a status other than expected.
-    pub(crate) strange: usize,
+    pub strange: usize,
     /// From the first request to the last response.
-    pub(crate) lasted: Duration,
+    pub lasted: Duration,
     /// Latencies; only at a rate.
-    pub(crate) took: Vec<Duration>,
+    pub took: Vec<Duration>,
     /// Whether the rate exceeds the contestant's capacity.
-    pub(crate) is_too_much: bool,
+    pub is_too_much: bool,
 }
 
 /// All connections to one contestant.
-pub(crate) struct ClientPool {
+pub struct ClientPool {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     members: Vec<ClientConnection>,
@@ -51,7 +51,7 @@ pub(crate) struct ClientPool {
 
 impl ClientPool {
     /// Connects to this address.
-    pub(crate) fn to(address: SocketAddr, transport: &Transport) -> Self {
+    pub fn to(address: SocketAddr, transport: &Transport) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let members: Vec<ClientConnection> = (0..CONNECTIONS)
             .map(|_| ClientConnection::to(address, transport))
@@ -68,7 +68,7 @@ impl ClientPool {
     }
 
     /// Closed loop: each connection sends its next request after a response.
-    pub(crate) fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
+    pub fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
         let mut outcome = Outcome::default();
         let started_at = Instant::now();
         for number in 0..self.members.len() {
@@ -97,7 +97,7 @@ impl ClientPool {
 
     /// Sends at a fixed rate. The client spins, since a timer would be less precise than the measured times. A run
     /// that falls a second behind is stopped.
-    pub(crate) fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
+    pub fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
         let mut outcome = Outcome::default();
         let started_at = Instant::now();
         let mut free: VecDeque<usize> = (0..self.members.len()).collect();

@@ -3,16 +3,16 @@
 use crate::measure::Figures;
 
 /// Rows with their names.
-pub(crate) type Rows<'f> = [(String, &'f Figures)];
+pub type Rows<'f> = [(String, &'f Figures)];
 
 /// A ratio in every round.
-pub(crate) struct Compared {
-    pub(crate) name: String,
-    pub(crate) rounds: Vec<f64>,
+pub struct Compared {
+    pub name: String,
+    pub rounds: Vec<f64>,
 }
 
 /// The gateway's builds and the sketch to bare hyper, built with the same settings, and to `HAProxy`.
-pub(crate) fn of_hits(rows: &Rows<'_>) -> Vec<Compared> {
+pub fn of_hits(rows: &Rows<'_>) -> Vec<Compared> {
     let bases = [
         "bare hyper",
         "sketch",
@@ -41,7 +41,7 @@ pub(crate) fn of_hits(rows: &Rows<'_>) -> Vec<Compared> {
 
 /// Each kind to a hit, and to bare hyper with the same response and transport. For transports, the latter also as a multiple
 /// of that of a hit.
-pub(crate) fn of_kinds(rows: &Rows<'_>) -> Vec<Compared> {
+pub fn of_kinds(rows: &Rows<'_>) -> Vec<Compared> {
     let kinds = rows
         .iter()
         .filter_map(|(name, _)| name.strip_prefix("scoregate, "));
@@ -60,7 +60,7 @@ pub(crate) fn of_kinds(rows: &Rows<'_>) -> Vec<Compared> {
 }
 
 /// Fetches with TLS to those without.
-pub(crate) fn of_misses(rows: &Rows<'_>) -> Vec<Compared> {
+pub fn of_misses(rows: &Rows<'_>) -> Vec<Compared> {
     let [plain, tls] = rows else {
         return Vec::new();
     };
@@ -68,7 +68,7 @@ pub(crate) fn of_misses(rows: &Rows<'_>) -> Vec<Compared> {
 }
 
 /// Two workers to one, for the gateway and for the codec, and the former to the latter.
-pub(crate) fn of_workers(rows: &Rows<'_>) -> Vec<Compared> {
+pub fn of_workers(rows: &Rows<'_>) -> Vec<Compared> {
     let [one, two, bare_one, bare_two] = rows else {
         return Vec::new();
     };
@@ -79,7 +79,7 @@ pub(crate) fn of_workers(rows: &Rows<'_>) -> Vec<Compared> {
 }
 
 /// Many to few, and the difference as a multiple of the difference that the memory accesses alone make.
-pub(crate) fn of_growth(rows: &Rows<'_>) -> Vec<Compared> {
+pub fn of_growth(rows: &Rows<'_>) -> Vec<Compared> {
     let mut all = Vec::new();
     for what in ["keys", "documents"] {
         let named = |word: &str| {

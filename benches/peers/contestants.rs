@@ -18,19 +18,19 @@ use crate::{
 };
 
 /// A running contestant.
-pub(crate) struct Contestant {
+pub struct Contestant {
     /// Its name in the table.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its address.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     /// The process whose CPU time and memory are measured.
-    pub(crate) process: Process,
+    pub process: Process,
     /// Whether it refuses unknown keys.
-    pub(crate) knows_keys: bool,
+    pub knows_keys: bool,
     /// Whether what is left goes down with every request.
-    pub(crate) counts_down: bool,
+    pub counts_down: bool,
     /// The part of the job that it does not do.
-    pub(crate) limitations: &'static str,
+    pub limitations: &'static str,
 }
 
 /// A server that may be installed.
@@ -133,16 +133,16 @@ const PEERS: [Peer; 5] = [
 
 /// A server that is this program again, or another build of it, and sends these bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Floor<'s> {
-    pub(crate) cores: &'s Cores,
-    pub(crate) keys: &'s Keys,
-    pub(crate) certificate: &'s ServerCertificate,
-    pub(crate) program: &'s Path,
+pub struct Floor<'s> {
+    pub cores: &'s Cores,
+    pub keys: &'s Keys,
+    pub certificate: &'s ServerCertificate,
+    pub program: &'s Path,
 }
 
 impl Floor<'_> {
     /// The lower bounds, and the sketch.
-    pub(crate) fn all(self, sent: &Answer) -> Vec<Contestant> {
+    pub fn all(self, sent: &Answer) -> Vec<Contestant> {
         let names = [
             ("raw epoll loop", RAW),
             ("bare hyper", BARE),
@@ -152,13 +152,13 @@ impl Floor<'_> {
     }
 
     /// The codec of HTTP/1.1 and the sketch, of the build with the settings of the shipped program.
-    pub(crate) fn shipped(self, sent: &Answer) -> Vec<Contestant> {
+    pub fn shipped(self, sent: &Answer) -> Vec<Contestant> {
         let names = [("bare hyper, shipped", BARE), ("sketch, shipped", SKETCH)];
         names.map(|(name, role)| self.one(name, role, sent)).into()
     }
 
     /// The codec behind TLS, and that of HTTP/2.
-    pub(crate) fn transports(self, sent: &Answer) -> [Contestant; 2] {
+    pub fn transports(self, sent: &Answer) -> [Contestant; 2] {
         [
             ("bare hyper, TLS", BARE_TLS),
             ("bare hyper, HTTP/2", BARE_HTTP2),
@@ -167,12 +167,12 @@ impl Floor<'_> {
     }
 
     /// The codec with another response.
-    pub(crate) fn bare(self, name: &'static str, sent: &Answer) -> Contestant {
+    pub fn bare(self, name: &'static str, sent: &Answer) -> Contestant {
         self.one(name, BARE, sent)
     }
 
     /// The codec on two cores, with one worker and with two.
-    pub(crate) fn on_two_cores(self, sent: &Answer) -> Vec<Contestant> {
+    pub fn on_two_cores(self, sent: &Answer) -> Vec<Contestant> {
         [
             ("bare hyper, one worker, free to move", BARE),
             ("bare hyper, two workers", BARE_OF_TWO),
@@ -182,12 +182,12 @@ impl Floor<'_> {
     }
 
     /// The loop, with this many copies of the response.
-    pub(crate) fn loop_over(self, copies: usize, sent: &Answer) -> Contestant {
+    pub fn loop_over(self, copies: usize, sent: &Answer) -> Contestant {
         self.start("the loop", RAW, self.cores.one(self.program), sent, copies)
     }
 
     /// The loop, with the memory accesses of a hit with this many accounts.
-    pub(crate) fn loop_with(self, accounts: usize, sent: &Answer) -> Contestant {
+    pub fn loop_with(self, accounts: usize, sent: &Answer) -> Contestant {
         self.start(
             "the loop",
             ACCESSES,
@@ -235,7 +235,7 @@ impl Floor<'_> {
 }
 
 /// All installed peers, and the reasons why others are missing.
-pub(crate) fn peers(
+pub fn peers(
     cores: &Cores,
     keys: &Keys,
     backend: SocketAddr,
@@ -346,7 +346,7 @@ impl Contestant {
 
     /// Checks that it does the job: the right body for every key, an error for an unknown key, decreasing limits.
     /// Returns the header fields of the gateway that it lacks, and those of its own.
-    pub(crate) fn check(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
+    pub fn check(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
         let get = |request: &[u8]| ask(self.address, request).map_err(|error| error.to_string());
         let hits = keys.hits();
         let stranger = keys.refused();

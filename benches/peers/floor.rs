@@ -30,21 +30,21 @@ use crate::{
 };
 
 /// Prefix of the line with the listening address.
-pub(crate) const LISTENS: &str = "listening on ";
+pub const LISTENS: &str = "listening on ";
 /// The loop's name among this program's arguments.
-pub(crate) const RAW: &str = "floor-raw";
+pub const RAW: &str = "floor-raw";
 /// That of the loop that accesses the memory of accounts.
-pub(crate) const ACCESSES: &str = "floor-accesses";
+pub const ACCESSES: &str = "floor-accesses";
 /// The codec's.
-pub(crate) const BARE: &str = "floor-bare";
+pub const BARE: &str = "floor-bare";
 /// The codec's with two workers.
-pub(crate) const BARE_OF_TWO: &str = "floor-bare-two";
+pub const BARE_OF_TWO: &str = "floor-bare-two";
 /// The codec's behind TLS.
-pub(crate) const BARE_TLS: &str = "floor-bare-tls";
+pub const BARE_TLS: &str = "floor-bare-tls";
 /// The codec's of HTTP/2.
-pub(crate) const BARE_HTTP2: &str = "floor-bare-http2";
+pub const BARE_HTTP2: &str = "floor-bare-http2";
 /// The sketch's.
-pub(crate) const SKETCH: &str = "floor-sketch";
+pub const SKETCH: &str = "floor-sketch";
 
 /// Cache lines of an account that a hit of the gateway accesses, rounded down: with 400 and with 600 keys in use instead of ten,
 /// callgrind's simulation of a data cache of 128 KB has 27 and 77 more misses; 8.7 without the exchanges for leases.
@@ -61,7 +61,7 @@ const STREAMS: u32 = 100;
 const SEND_BUFFER: usize = 64 * 1_024;
 
 /// Runs one of them if the arguments request it. It ends with its parent.
-pub(crate) fn is_played(arguments: &[String]) -> bool {
+pub fn is_played(arguments: &[String]) -> bool {
     let [_, role, file, copies] = arguments else {
         return false;
     };

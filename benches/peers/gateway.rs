@@ -19,27 +19,27 @@ use crate::{
 
 /// How the program is started.
 #[derive(Clone, Copy)]
-pub(crate) struct GatewayUnderTest {
+pub struct GatewayUnderTest {
     /// Its name in the table.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Number of workers.
-    pub(crate) workers: usize,
+    pub workers: usize,
     /// Whether it may use two cores.
-    pub(crate) has_two_cores: bool,
+    pub has_two_cores: bool,
     /// Whether the access log is enabled, as it is by default: one line in a hundred.
-    pub(crate) has_access_log: bool,
+    pub has_access_log: bool,
     /// Another build of the program.
-    pub(crate) build: Option<&'static Path>,
+    pub build: Option<&'static Path>,
     /// Additional settings.
-    pub(crate) settings: &'static str,
+    pub settings: &'static str,
     /// The backend's certificate, if that serves TLS.
-    pub(crate) backend_certificate: Option<&'static ServerCertificate>,
+    pub backend_certificate: Option<&'static ServerCertificate>,
     /// Its certificate, if it serves TLS.
-    pub(crate) certificate: Option<&'static ServerCertificate>,
+    pub certificate: Option<&'static ServerCertificate>,
 }
 
 /// As compared with others.
-pub(crate) const PLAIN: GatewayUnderTest = GatewayUnderTest {
+pub const PLAIN: GatewayUnderTest = GatewayUnderTest {
     name: "scoregate",
     workers: 1,
     has_two_cores: false,
@@ -50,11 +50,11 @@ pub(crate) const PLAIN: GatewayUnderTest = GatewayUnderTest {
     certificate: None,
 };
 /// With space for the maximum number of documents, and without the disk mirror.
-pub(crate) const LARGE_CACHE: &str =
+pub const LARGE_CACHE: &str =
     "cache.max_bytes = \"8GiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_body = \"64MiB\"\n";
 
 /// Starts it.
-pub(crate) fn start(
+pub fn start(
     gateway: GatewayUnderTest,
     cores: &Cores,
     keys: &Keys,
@@ -64,7 +64,7 @@ pub(crate) fn start(
 }
 
 /// Starts it; also returns the address of its side port, and the time from the command until it serves.
-pub(crate) fn started(
+pub fn started(
     gateway: GatewayUnderTest,
     cores: &Cores,
     keys: &Keys,

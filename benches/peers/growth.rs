@@ -49,12 +49,7 @@ struct Grown {
 }
 
 /// The rows: each kind with few and with many, interleaved.
-pub(crate) fn all(
-    floor: Floor<'_>,
-    size: &Size,
-    sent: &Answer,
-    is_full: bool,
-) -> Vec<(String, Figures)> {
+pub fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
     let (keys, documents) = if is_full {
         (1_000_000, 100_000)
     } else {

@@ -7,16 +7,16 @@ use scoregate_base::keys::{Digest, KeyForm};
 use crate::{answer::Answer, transport::Transport};
 
 /// Requests per minute of each application: counted by all contestants, reached by no caller.
-pub(crate) const MINUTE: u32 = 1_000_000;
+pub const MINUTE: u32 = 1_000_000;
 /// The same per day.
-pub(crate) const DAY: u32 = 100_000_000;
+pub const DAY: u32 = 100_000_000;
 /// The requested document.
-pub(crate) const TARGET: &str = "/api/v1/models?period=24h";
+pub const TARGET: &str = "/api/v1/models?period=24h";
 /// Default number of applications, each with its own key.
-pub(crate) const APPLICATIONS: usize = 100;
+pub const APPLICATIONS: usize = 100;
 
 /// Known keys, an unknown key, and a key whose minute is used up after the first request.
-pub(crate) struct Keys {
+pub struct Keys {
     known: Vec<String>,
     unknown: String,
     spent: String,
@@ -24,7 +24,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Creates keys.
-    pub(crate) fn mint(count: usize) -> Self {
+    pub fn mint(count: usize) -> Self {
         let form = KeyForm::new("sg_live", false);
         let mint = || form.mint().unwrap().expose().to_owned();
         Self {
@@ -35,7 +35,7 @@ impl Keys {
     }
 
     /// Input for `scoregate keys import`.
-    pub(crate) fn csv(&self) -> String {
+    pub fn csv(&self) -> String {
         let mut text = "sha256,name,tier\n".to_owned();
         for (number, key) in self.known.iter().enumerate() {
             writeln!(text, "{},application {number},load", Digest::of(key)).unwrap();
@@ -45,7 +45,7 @@ impl Keys {
     }
 
     /// Writes files for the peers: `KEY APPLICATION` lines, and the same as an nginx `map`.
-    pub(crate) fn write(&self, directory: &Path) {
+    pub fn write(&self, directory: &Path) {
         let mut plain = String::new();
         let mut nginx = String::new();
         for (number, key) in self.known.iter().enumerate() {
@@ -57,12 +57,12 @@ impl Keys {
     }
 
     /// All known keys as one pattern.
-    pub(crate) fn pattern(&self) -> String {
+    pub fn pattern(&self) -> String {
         self.known.join("|")
     }
 
     /// All known keys as Envoy's `credentials`.
-    pub(crate) fn credentials(&self) -> String {
+    pub fn credentials(&self) -> String {
         let mut text = String::new();
         for (number, key) in self.known.iter().enumerate() {
             write!(text, "{{key: {key}, client: app{number}}}, ").unwrap();
@@ -71,7 +71,7 @@ impl Keys {
     }
 
     /// Each key in turn requests the document.
-    pub(crate) fn hits(&self) -> Job {
+    pub fn hits(&self) -> Job {
         Job::new(
             self.known
                 .iter()
@@ -82,7 +82,7 @@ impl Keys {
     }
 
     /// The keys in turn request one of several documents.
-    pub(crate) fn details(&self, documents: usize) -> Job {
+    pub fn details(&self, documents: usize) -> Job {
         let asked = (0..documents).zip(self.known.iter().cycle());
         let ask = |(number, key): (usize, &String)| {
             request(
@@ -95,7 +95,7 @@ impl Keys {
     }
 
     /// The same, as conditional requests.
-    pub(crate) fn unchanged(&self, held: &Answer) -> Job {
+    pub fn unchanged(&self, held: &Answer) -> Job {
         let field = format!("If-None-Match: {}\r\n", held.field("etag"));
         Job::new(
             self.known
@@ -107,18 +107,18 @@ impl Keys {
     }
 
     /// Requests with a well-formed unknown key.
-    pub(crate) fn refused(&self) -> Job {
+    pub fn refused(&self) -> Job {
         Job::new(vec![request(TARGET, &self.unknown, "")], 401)
     }
 
     /// Requests of a caller above its limit.
-    pub(crate) fn limited(&self) -> Job {
+    pub fn limited(&self) -> Job {
         Job::new(vec![request(TARGET, &self.spent, "")], 429)
     }
 }
 
 /// The id of a model.
-pub(crate) fn model(number: usize) -> String {
+pub fn model(number: usize) -> String {
     format!("model-{number:06}")
 }
 
@@ -129,13 +129,13 @@ fn request(target: &str, key: &str, fields: &str) -> Vec<u8> {
 
 /// Requests in turn, and the expected status.
 #[derive(Clone, Default)]
-pub(crate) struct Job {
+pub struct Job {
     /// Sent one after another, repeatedly.
-    pub(crate) requests: Vec<Vec<u8>>,
+    pub requests: Vec<Vec<u8>>,
     /// The expected status.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Their transport.
-    pub(crate) transport: Transport,
+    pub transport: Transport,
     /// Index of the next request, shared by all connections.
     next: Cell<usize>,
 }
@@ -151,7 +151,7 @@ impl Job {
     }
 
     /// The same over another transport.
-    pub(crate) fn over(self, transport: Transport) -> Self {
+    pub fn over(self, transport: Transport) -> Self {
         let requests = self
             .requests
             .into_iter()
@@ -165,7 +165,7 @@ impl Job {
     }
 
     /// The same in random order, always the same one.
-    pub(crate) fn shuffled(mut self) -> Self {
+    pub fn shuffled(mut self) -> Self {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for place in (1..self.requests.len()).rev() {
             state = state
@@ -178,7 +178,7 @@ impl Job {
     }
 
     /// The next request.
-    pub(crate) fn next(&self) -> &[u8] {
+    pub fn next(&self) -> &[u8] {
         let at = self.next.get();
         self.next.set(if at + 1 < self.requests.len() {
             at + 1

@@ -7,14 +7,14 @@ use std::{
 
 /// Counts since the start.
 #[derive(Clone, Copy)]
-pub(crate) struct LeaseCounts {
+pub struct LeaseCounts {
     leases: f64,
     delivered: f64,
 }
 
 impl LeaseCounts {
     /// Those of the gateway with this side port.
-    pub(crate) fn read(side: SocketAddr) -> Self {
+    pub fn read(side: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(side).unwrap();
         stream
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -40,7 +40,7 @@ impl LeaseCounts {
     }
 
     /// Leases per delivered unit since then, in per cent.
-    pub(crate) fn share_since(self, before: Self) -> f64 {
+    pub fn share_since(self, before: Self) -> f64 {
         100.0 * (self.leases - before.leases) / (self.delivered - before.delivered).max(1.0)
     }
 }

@@ -41,42 +41,42 @@ const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/dist/scoregat
 const BENCH_AS_SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/dist/peers");
 
 /// Common to all contestants of a run.
-pub(crate) struct Setting {
-    pub(crate) cores: Cores,
-    pub(crate) keys: Keys,
-    pub(crate) certificate: &'static ServerCertificate,
-    pub(crate) this: PathBuf,
+pub struct Setting {
+    pub cores: Cores,
+    pub keys: Keys,
+    pub certificate: &'static ServerCertificate,
+    pub this: PathBuf,
     /// Words in the names of the measured rows; empty for all.
-    pub(crate) words: Vec<String>,
+    pub words: Vec<String>,
     /// Paths of other builds of the program.
-    pub(crate) builds: Vec<String>,
+    pub builds: Vec<String>,
 }
 
 /// The contestants with one body, and the response of all of them.
-pub(crate) struct Lineup {
-    pub(crate) plain: Contestant,
-    pub(crate) sent: Answer,
-    pub(crate) absent: Vec<String>,
+pub struct Lineup {
+    pub plain: Contestant,
+    pub sent: Answer,
+    pub absent: Vec<String>,
     others: Vec<Contestant>,
     backend: SocketAddr,
 }
 
 /// A response or a transport: the gateway, if it is not the plain one, and the codec with the same.
-pub(crate) struct Pair {
-    pub(crate) name: &'static str,
-    pub(crate) gateway: Option<Contestant>,
-    pub(crate) bare: Contestant,
-    pub(crate) job: Job,
+pub struct Pair {
+    pub name: &'static str,
+    pub gateway: Option<Contestant>,
+    pub bare: Contestant,
+    pub job: Job,
 }
 
 impl Setting {
     /// Whether a row is measured.
-    pub(crate) fn is_selected(&self, name: &str) -> bool {
+    pub fn is_selected(&self, name: &str) -> bool {
         self.words.is_empty() || self.words.iter().any(|word| name.contains(word.as_str()))
     }
 
     /// Servers that are this program.
-    pub(crate) fn floor<'s>(&'s self, program: &'s Path) -> Floor<'s> {
+    pub fn floor<'s>(&'s self, program: &'s Path) -> Floor<'s> {
         Floor {
             cores: &self.cores,
             keys: &self.keys,
@@ -92,7 +92,7 @@ impl Setting {
 
 impl Lineup {
     /// Starts the gateway and the selected others, with this many bytes of data in the body.
-    pub(crate) fn start(setting: &Setting, data: usize) -> Self {
+    pub fn start(setting: &Setting, data: usize) -> Self {
         let backend = backend::of_scores(data);
         let plain = setting.start(PLAIN, backend);
         let sent = hit(&plain, &setting.keys, data);
@@ -128,19 +128,19 @@ impl Lineup {
     }
 
     /// The gateway, then the others.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Contestant> {
+    pub fn all(&self) -> impl Iterator<Item = &Contestant> {
         [&self.plain].into_iter().chain(&self.others)
     }
 
     /// The size of the response.
-    pub(crate) fn output(&self) -> String {
+    pub fn output(&self) -> String {
         let body = self.sent.body().len();
         let whole = self.sent.bytes.len();
         format!("{} bytes of head and {body} of body", whole - body)
     }
 
     /// Checks that every contestant does the job; prints what each lacks.
-    pub(crate) fn check(&self, setting: &Setting) {
+    pub fn check(&self, setting: &Setting) {
         for contestant in self.all() {
             let [missing, own] = contestant
                 .check(&setting.keys, &self.sent)
@@ -165,7 +165,7 @@ impl Lineup {
     }
 
     /// The selected pairs, after that of hits on HTTP/1.1 without TLS.
-    pub(crate) fn pairs(&self, setting: &Setting) -> Vec<Pair> {
+    pub fn pairs(&self, setting: &Setting) -> Vec<Pair> {
         let keys = &setting.keys;
         let floor = setting.floor(&setting.this);
         let mut pairs = Vec::new();
@@ -234,7 +234,7 @@ impl Lineup {
 
     /// The gateway with fewer stored documents than are requested in turn, so that each is fetched: from a backend without
     /// TLS, and with it.
-    pub(crate) fn misses(setting: &Setting) -> Vec<(Contestant, Job)> {
+    pub fn misses(setting: &Setting) -> Vec<(Contestant, Job)> {
         let certificate = setting.certificate;
         [
             ("scoregate, miss", None),
@@ -260,7 +260,7 @@ impl Lineup {
     }
 
     /// The gateway on two cores with one worker and with two, and the codec likewise.
-    pub(crate) fn on_two_cores(&self, setting: &Setting) -> Vec<Contestant> {
+    pub fn on_two_cores(&self, setting: &Setting) -> Vec<Contestant> {
         if !setting.is_selected(TWO.name) {
             return Vec::new();
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The assignment of cores. The client has a core of its own if there are two.
-pub(crate) struct Cores {
+pub struct Cores {
     server: Option<String>,
     two: Option<String>,
     output: String,
@@ -16,7 +16,7 @@ pub(crate) struct Cores {
 
 impl Cores {
     /// Moves this process to the client's core. Threads and processes started later inherit that, so call it first.
-    pub(crate) fn take() -> Self {
+    pub fn take() -> Self {
         let allowed = allowed();
         let (Some(server), Some(last)) = (allowed.first(), allowed.last()) else {
             return Self::unpinned();
@@ -58,17 +58,17 @@ impl Cores {
     }
 
     /// A description for the table's head.
-    pub(crate) fn output(&self) -> &str {
+    pub fn output(&self) -> &str {
         &self.output
     }
 
     /// A program on the servers' core.
-    pub(crate) fn one(&self, program: &Path) -> Command {
+    pub fn one(&self, program: &Path) -> Command {
         on(self.server.as_deref(), program)
     }
 
     /// A program on two cores.
-    pub(crate) fn two(&self, program: &Path) -> Command {
+    pub fn two(&self, program: &Path) -> Command {
         on(self.two.as_deref(), program)
     }
 }
@@ -102,7 +102,7 @@ fn allowed() -> Vec<usize> {
 }
 
 /// The path of an installed program; servers are often in `/usr/sbin`.
-pub(crate) fn installed(program: &str) -> Option<PathBuf> {
+pub fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let also = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     std::env::split_paths(&path)
@@ -112,7 +112,7 @@ pub(crate) fn installed(program: &str) -> Option<PathBuf> {
 }
 
 /// A process and all its descendants.
-pub(crate) fn family(root: u32) -> Vec<u32> {
+pub fn family(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = entry
@@ -140,7 +140,7 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
 
 /// CPU seconds of a family so far. Threads that have ended are missing: the contestants are configured so that theirs
 /// do not end.
-pub(crate) fn worked(family: &[u32]) -> f64 {
+pub fn worked(family: &[u32]) -> f64 {
     let tasks = family
         .iter()
         .filter_map(|id| read_dir(format!("/proc/{id}/task")).ok())
@@ -158,7 +158,7 @@ pub(crate) fn worked(family: &[u32]) -> f64 {
 }
 
 /// Memory of a family in bytes. Shared memory is counted once.
-pub(crate) fn resident(family: &[u32]) -> f64 {
+pub fn resident(family: &[u32]) -> f64 {
     let each = family.iter().filter_map(|id| {
         let text = read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;

@@ -11,39 +11,39 @@ use crate::{
 };
 
 /// The size of a measurement.
-pub(crate) struct Size {
+pub struct Size {
     /// Number of rounds.
-    pub(crate) rounds: usize,
+    pub rounds: usize,
     /// Warm-up before each turn.
-    pub(crate) warm_up: Duration,
+    pub warm_up: Duration,
     /// Duration of a turn.
-    pub(crate) turn: Duration,
+    pub turn: Duration,
 }
 
 /// A row: a contestant and its job.
-pub(crate) struct Row<'c> {
+pub struct Row<'c> {
     /// Its name in the table.
-    pub(crate) name: String,
-    pub(crate) contestant: &'c Contestant,
-    pub(crate) job: Job,
+    pub name: String,
+    pub contestant: &'c Contestant,
+    pub job: Job,
 }
 
 /// The measurements of a row, per round.
 #[derive(Default)]
-pub(crate) struct Figures {
+pub struct Figures {
     /// Microseconds of CPU time per request.
-    pub(crate) work: Vec<f64>,
+    pub work: Vec<f64>,
     /// Requests per second.
-    pub(crate) rate: Vec<f64>,
+    pub rate: Vec<f64>,
     /// Memory afterwards, in MiB.
-    pub(crate) memory: Vec<f64>,
+    pub memory: Vec<f64>,
     /// Latencies at a rate in microseconds: median, p99, p99.9. Infinite if the contestant could not keep up; empty
     /// if not measured.
-    pub(crate) took: [Vec<f64>; 3],
+    pub took: [Vec<f64>; 3],
 }
 
 /// All rows, interleaved, each as fast as it can.
-pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
+pub fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
     let mut all: Vec<Figures> = rows.iter().map(|_| Figures::default()).collect();
     for round in 0..size.rounds {
         for turn in 0..rows.len() {
@@ -68,7 +68,7 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
 }
 
 /// All rows, interleaved, at one rate: latencies without a queue in the client.
-pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figures]) {
+pub fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figures]) {
     for round in 0..size.rounds {
         for turn in 0..rows.len() {
             let place = (turn + round) % rows.len();
@@ -93,7 +93,7 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
 
 impl<'c> Row<'c> {
     /// The job of all contestants.
-    pub(crate) fn hits(contestant: &'c Contestant, keys: &Keys) -> Self {
+    pub fn hits(contestant: &'c Contestant, keys: &Keys) -> Self {
         Self {
             name: contestant.name.to_owned(),
             contestant,
@@ -115,7 +115,7 @@ impl<'c> Row<'c> {
 }
 
 /// The median; `None` without figures.
-pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
+pub fn middle(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
@@ -124,7 +124,7 @@ pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
 /// The interval that contains the true median with a confidence of at least 95 %: the order statistics whose ranks are
 /// exceeded by the successes of as many fair coins with a probability of at most 2.5 % on each side. It assumes nothing about
 /// the distribution. With fewer than six rounds no ranks suffice, and it is the range.
-pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {
+pub fn interval(figures: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut rank = 0;
@@ -146,7 +146,7 @@ pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// The median of the ratios, round by round.
-pub(crate) fn ratio(figures: &[f64], to: &[f64]) -> Option<f64> {
+pub fn ratio(figures: &[f64], to: &[f64]) -> Option<f64> {
     middle(
         &figures
             .iter()

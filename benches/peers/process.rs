@@ -16,7 +16,7 @@ use crate::machine::family;
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A running server.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     /// Servers that are this program again end when this is closed, and write their counts if they are instrumented.
     stdin: Option<ChildStdin>,
@@ -25,11 +25,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts it, and returns the first line of the output that contains `words`.
-    pub(crate) fn that_says(
-        mut command: Command,
-        directory: TempDir,
-        words: &str,
-    ) -> (Self, String) {
+    pub fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, String) {
         // The gateway prints it on standard error, the lower bounds on standard output; the access log is on the
         // other.
         let is_floor = words == crate::floor::LISTENS;
@@ -62,7 +58,7 @@ impl Process {
     }
 
     /// Starts a server on a given port, and waits until it accepts. Its output is the error.
-    pub(crate) fn that_listens(
+    pub fn that_listens(
         mut command: Command,
         directory: TempDir,
         address: SocketAddr,
@@ -93,7 +89,7 @@ impl Process {
     }
 
     /// The process and its current children.
-    pub(crate) fn family(&self) -> Vec<u32> {
+    pub fn family(&self) -> Vec<u32> {
         family(self.child.id())
     }
 }
@@ -128,7 +124,7 @@ fn signal(id: u32, signal: Signal) {
 }
 
 /// The address after these words of a line.
-pub(crate) fn address_after(words: &str, said: &str) -> SocketAddr {
+pub fn address_after(words: &str, said: &str) -> SocketAddr {
     said.split(words)
         .nth(1)
         .unwrap()
@@ -140,7 +136,7 @@ pub(crate) fn address_after(words: &str, said: &str) -> SocketAddr {
 }
 
 /// A free port, for servers that cannot choose one themselves.
-pub(crate) fn free_port() -> SocketAddr {
+pub fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -25,7 +25,7 @@ const LIMITS: HeaderName = HeaderName::from_static("ratelimit");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The state that all connections share.
-pub(crate) struct Sketch {
+pub struct Sketch {
     accounts: DashMap<[u8; 32], Account>,
     documents: Cache<String, (HeaderMap, Bytes)>,
     requests: AtomicU64,
@@ -44,7 +44,7 @@ struct Bucket {
 
 impl Sketch {
     /// With the keys of a directory, and one document.
-    pub(crate) fn new(directory: &Path, fields: HeaderMap, body: Bytes) -> Self {
+    pub fn new(directory: &Path, fields: HeaderMap, body: Bytes) -> Self {
         let keys = std::fs::read_to_string(directory.join("keys.txt")).unwrap();
         let digests = keys
             .lines()
@@ -59,7 +59,7 @@ impl Sketch {
     }
 
     /// Answers a request.
-    pub(crate) fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    pub fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let Some(key) = request.headers().get("x-api-key") else {
             return refuse(StatusCode::UNAUTHORIZED);
         };

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Prints a heading and the rows; ratios are to the first. Returns the same as JSON.
-pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
+pub fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
     println!("\n{heading}");
     println!(
         "{:<38} {:>8} {:>7} {:>5} {:>9} {:>7} {:>8} {:>7} {:>17} {:>17} {:>17}",
@@ -57,7 +57,7 @@ pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
 }
 
 /// Prints ratios of CPU times: the median of the rounds, and its interval. Returns the same as JSON.
-pub(crate) fn print_ratios(ratios: &[Compared]) -> Vec<Value> {
+pub fn print_ratios(ratios: &[Compared]) -> Vec<Value> {
     let mut all = Vec::new();
     println!("\n{:<74} {:>6}  95 % interval", "CPU time", "median");
     for Compared { name, rounds } in ratios {

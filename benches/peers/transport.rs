@@ -9,10 +9,10 @@ use rustls::{
 };
 
 /// The name in the certificate.
-pub(crate) const HOST: &str = "localhost";
+pub const HOST: &str = "localhost";
 /// Files of the servers with TLS, in the directory of their other files.
-pub(crate) const CERTIFICATE: &str = "certificate.pem";
-pub(crate) const KEY: &str = "key.pem";
+pub const CERTIFICATE: &str = "certificate.pem";
+pub const KEY: &str = "key.pem";
 /// The beginning of an HTTP/2 connection: the preface, no settings, and a window of the connection that is large enough
 /// for a turn.
 const OPENING: &[u8] =
@@ -28,7 +28,7 @@ const FRAME_HEAD: usize = 9;
 
 /// The transport of a job's requests.
 #[derive(Clone, Default)]
-pub(crate) enum Transport {
+pub enum Transport {
     #[default]
     Clear,
     Tls(Arc<ClientConfig>),
@@ -36,14 +36,14 @@ pub(crate) enum Transport {
 }
 
 /// A certificate for servers on loopback.
-pub(crate) struct ServerCertificate {
+pub struct ServerCertificate {
     certificate: String,
     key: String,
     client: Arc<ClientConfig>,
 }
 
 impl ServerCertificate {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![HOST.to_owned()])
             .unwrap()
@@ -65,24 +65,24 @@ impl ServerCertificate {
     }
 
     /// Writes the files of a server.
-    pub(crate) fn write(&self, directory: &Path) {
+    pub fn write(&self, directory: &Path) {
         std::fs::write(directory.join(CERTIFICATE), &self.certificate).unwrap();
         std::fs::write(directory.join(KEY), &self.key).unwrap();
     }
 
     /// For servers in this process.
-    pub(crate) fn server(&self) -> Arc<ServerConfig> {
+    pub fn server(&self) -> Arc<ServerConfig> {
         server_config(self.certificate.as_bytes(), self.key.as_bytes())
     }
 
     /// For clients that trust it.
-    pub(crate) fn transport(&self) -> Transport {
+    pub fn transport(&self) -> Transport {
         Transport::Tls(Arc::clone(&self.client))
     }
 }
 
 /// Settings of a server: the library and the provider of the gateway.
-pub(crate) fn server_config(certificate: &[u8], key: &[u8]) -> Arc<ServerConfig> {
+pub fn server_config(certificate: &[u8], key: &[u8]) -> Arc<ServerConfig> {
     let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
     let key = PrivateKeyDer::from_pem_slice(key).unwrap();
     let config =
@@ -96,7 +96,7 @@ pub(crate) fn server_config(certificate: &[u8], key: &[u8]) -> Arc<ServerConfig>
 
 impl Transport {
     /// Sends the bytes before the first request.
-    pub(crate) fn open(&self, stream: &mut TcpStream) -> Option<ClientConnection> {
+    pub fn open(&self, stream: &mut TcpStream) -> Option<ClientConnection> {
         match self {
             Self::Clear => None,
             Self::Tls(config) => {
@@ -115,7 +115,7 @@ impl Transport {
     }
 
     /// A request as it is sent.
-    pub(crate) fn request(&self, http1: Vec<u8>) -> Vec<u8> {
+    pub fn request(&self, http1: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Clear | Self::Tls(_) => http1,
             Self::Http2 => headers(&String::from_utf8(http1).unwrap()),
@@ -159,12 +159,12 @@ fn literal(block: &mut Vec<u8>, text: &str) {
 }
 
 /// Puts the stream into a request's frame.
-pub(crate) fn on_stream(request: &[u8], stream: u32) -> Vec<u8> {
+pub fn on_stream(request: &[u8], stream: u32) -> Vec<u8> {
     [&request[..5], &stream.to_be_bytes(), &request[FRAME_HEAD..]].concat()
 }
 
 /// Whether the received frames end a stream, and whether its status is 200; `None` until then.
-pub(crate) fn frames(mut bytes: &[u8]) -> Option<bool> {
+pub fn frames(mut bytes: &[u8]) -> Option<bool> {
     let mut is_ok = false;
     while let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD) {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;

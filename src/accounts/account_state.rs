@@ -23,21 +23,21 @@ use scoregate_store::LedgerReport;
 
 /// The part of an account that is changed by requests.
 #[derive(Clone, Debug)]
-pub(crate) struct AccountState {
+pub struct AccountState {
     /// The display name of the application.
     name: Box<str>,
     balance: AccountBalance,
     /// Boxed, because few of up to a million applications have a lease state.
     lease: Option<Box<LeaseState>>,
     /// Whether the account is in the list of accounts that reserved units of grace.
-    pub(crate) is_uncharged: bool,
+    pub is_uncharged: bool,
     /// Whether the account is in the list of accounts that leased units recently.
     is_listed: bool,
 }
 
 /// The charge for a response that is ready.
 #[derive(Debug)]
-pub(crate) enum Charge {
+pub enum Charge {
     /// The response is delivered.
     Paid {
         /// The day to which a unit was charged.
@@ -72,23 +72,23 @@ struct LeaseState {
 
 /// A ledger call in flight. Its value is `None` until the call ends, then `true` for success or `false` for failure.
 #[derive(Clone, Debug)]
-pub(crate) struct LeaseCall(pub(crate) watch::Receiver<Option<bool>>);
+pub struct LeaseCall(pub watch::Receiver<Option<bool>>);
 
 impl LeaseCall {
     /// Whether the call is still running. A call whose task no longer exists has ended.
-    pub(crate) fn is_under_way(&self) -> bool {
+    pub fn is_under_way(&self) -> bool {
         self.0.has_changed().is_ok()
     }
 }
 
 /// The day to which a response is charged; `None` for a 304, which costs no unit.
-pub(crate) fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
+pub fn charged_day(day: Day, is_unchanged: bool) -> Option<Day> {
     (!is_unchanged).then_some(day)
 }
 
 impl AccountState {
     /// A state without a ledger call in flight.
-    pub(crate) fn new(name: &str, balance: AccountBalance) -> Self {
+    pub fn new(name: &str, balance: AccountBalance) -> Self {
         Self {
             name: name.into(),
             balance,
@@ -99,24 +99,24 @@ impl AccountState {
     }
 
     /// The display name of the application.
-    pub(crate) fn name(&self) -> Box<str> {
+    pub fn name(&self) -> Box<str> {
         self.name.clone()
     }
 
     /// Changes the display name.
-    pub(crate) fn set_name(&mut self, name: &str) {
+    pub fn set_name(&mut self, name: &str) {
         if *self.name != *name {
             self.name = name.into();
         }
     }
 
     /// The balances of the application.
-    pub(crate) const fn balance(&self) -> AccountBalance {
+    pub const fn balance(&self) -> AccountBalance {
         self.balance
     }
 
     /// Decides on a request. If several gateways share minute limits, the request takes a token that this gateway leased.
-    pub(crate) fn admit(
+    pub fn admit(
         &mut self,
         limits: &Limits,
         gateways: Option<NonZeroU32>,
@@ -192,7 +192,7 @@ impl AccountState {
     }
 
     /// Status of the current windows whose balance is known.
-    pub(crate) fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
+    pub fn window_statuses(&self, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         let windows = self.windows();
         windows.map_or_else(Vec::new, |windows| {
             windows.statuses(self.day(), limits, now)
@@ -200,18 +200,18 @@ impl AccountState {
     }
 
     /// Whether the ledger has reported the windows in force.
-    pub(crate) fn knows_windows(&self) -> bool {
+    pub fn knows_windows(&self) -> bool {
         self.windows().is_some_and(WindowState::is_known)
     }
 
     /// Units that the ledger may still grant in every window whose balance is known.
-    pub(crate) fn unleased_in_windows(&self, limits: &Limits) -> u32 {
+    pub fn unleased_in_windows(&self, limits: &Limits) -> u32 {
         let windows = self.windows();
         windows.map_or(u32::MAX, |windows| windows.unleased(self.day(), limits))
     }
 
     /// Applies the reply to a report. `node` contains this process's totals for the report's day, as stated in the reply.
-    pub(crate) fn apply_to_windows(
+    pub fn apply_to_windows(
         &mut self,
         report: &LedgerReport,
         node: NodeTotals,
@@ -234,7 +234,7 @@ impl AccountState {
     }
 
     /// Decides on and settles a request whose response is ready. A 304 or a refusal costs no unit.
-    pub(crate) fn charge(
+    pub fn charge(
         &mut self,
         limits: &Limits,
         gateways: Option<NonZeroU32>,
@@ -273,13 +273,13 @@ impl AccountState {
         }
     }
 
-    pub(crate) const fn day(&self) -> DayBalance {
+    pub const fn day(&self) -> DayBalance {
         self.balance.day
     }
 
     /// The balance of the current day. If `today` is a new day, this is a new balance with the units that were leased in advance.
     /// A node's totals cover the whole day, so these units must not be counted separately.
-    pub(crate) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
+    pub fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
         if self.day().day() < today {
             if !limits.calendar.is_empty() {
                 let ended = self.day();
@@ -316,12 +316,12 @@ impl AccountState {
         self.lease.as_mut().and_then(|lease| lease.ahead.take())
     }
 
-    pub(crate) const fn set_day(&mut self, day: DayBalance) {
+    pub const fn set_day(&mut self, day: DayBalance) {
         self.balance.day = day;
     }
 
     /// Settles a unit that was held on a day.
-    pub(crate) fn settle(&mut self, day: Day, kept: bool) {
+    pub fn settle(&mut self, day: Day, kept: bool) {
         self.balance.day = self.balance.day.settle(day, kept);
         if day < self.day().day()
             && let Some(lease) = &mut self.lease
@@ -331,22 +331,22 @@ impl AccountState {
     }
 
     /// Whether the account owes units of this day to the ledger.
-    pub(crate) fn owes_on(&self, today: Day) -> bool {
+    pub fn owes_on(&self, today: Day) -> bool {
         self.day().on(today).owed() > 0
     }
 
     /// Records `total` units of a day as reserved.
-    pub(crate) fn reserve(&mut self, day: Day, total: u32) {
+    pub fn reserve(&mut self, day: Day, total: u32) {
         self.balance.day = self.balance.day.reserve(day, total);
     }
 
     /// Drops the reserved units.
-    pub(crate) fn drop_reserve(&mut self) {
+    pub fn drop_reserve(&mut self) {
         self.balance.day = self.balance.day.without_reserve();
     }
 
     /// Returns the minute token of a request that cost nothing.
-    pub(crate) fn give_back_token(&mut self) {
+    pub fn give_back_token(&mut self) {
         self.balance = self.balance.give_back_token();
         if let Some(minute) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
             minute.gave_back();
@@ -354,14 +354,14 @@ impl AccountState {
     }
 
     /// Takes a token from the guard. Returns `false` if there is none.
-    pub(crate) fn take_guard(&mut self, limits: &Limits, now: Now) -> bool {
+    pub fn take_guard(&mut self, limits: &Limits, now: Now) -> bool {
         let taken = self.balance.take_guard(limits, now);
         self.balance = taken.unwrap_or(self.balance);
         taken.is_some()
     }
 
     /// Counts a request. Returns whether it is the first request since the last recording.
-    pub(crate) fn count_request(&mut self, request: CountedRequest) -> bool {
+    pub fn count_request(&mut self, request: CountedRequest) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
         let is_first = requests.is_empty();
         requests.count(request);
@@ -369,7 +369,7 @@ impl AccountState {
     }
 
     /// Records the origin of a request.
-    pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
+    pub fn came_from(&mut self, origin: Origin, at: Wall) {
         self.lease
             .get_or_insert_default()
             .requests
@@ -377,7 +377,7 @@ impl AccountState {
     }
 
     /// Removes and returns the requests counted since the last recording.
-    pub(crate) fn take_requests(&mut self) -> UnrecordedRequests {
+    pub fn take_requests(&mut self) -> UnrecordedRequests {
         let counted = self
             .lease
             .as_mut()
@@ -387,12 +387,12 @@ impl AccountState {
     }
 
     /// Marks the account as listed. Returns `true` if it was not listed.
-    pub(crate) fn mark_listed(&mut self) -> bool {
+    pub fn mark_listed(&mut self) -> bool {
         !std::mem::replace(&mut self.is_listed, true)
     }
 
     /// Whether the account remains listed because it was used today or yesterday.
-    pub(crate) fn remains_listed(&mut self, today: Day) -> bool {
+    pub fn remains_listed(&mut self, today: Day) -> bool {
         if let Some(lease) = &mut self.lease {
             lease.ahead.take_if(|ahead| ahead.day() < today);
         }
@@ -413,7 +413,7 @@ impl AccountState {
     }
 
     /// Status of one rule.
-    pub(crate) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+    pub fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         match rule.row().period {
             Period::Minute => match self.known_minute_lease() {
                 Some(lease) => self.balance.leased_minute_status(lease, limits, now),
@@ -431,7 +431,7 @@ impl AccountState {
     }
 
     /// The ledger call in flight.
-    pub(crate) fn call(&self) -> Option<&LeaseCall> {
+    pub fn call(&self) -> Option<&LeaseCall> {
         self.lease
             .as_ref()
             .and_then(|lease| lease.call.as_ref())
@@ -439,12 +439,12 @@ impl AccountState {
     }
 
     /// Records that a ledger call begins.
-    pub(crate) fn begin_call(&mut self, call: LeaseCall) {
+    pub fn begin_call(&mut self, call: LeaseCall) {
         self.lease.get_or_insert_default().call = Some(call);
     }
 
     /// Records that the ledger call has ended.
-    pub(crate) fn end_call(&mut self) {
+    pub fn end_call(&mut self) {
         if let Some(lease) = &mut self.lease {
             lease.call = None;
         }
@@ -463,12 +463,12 @@ impl AccountState {
     }
 
     /// The minute tokens that this gateway leased, if any.
-    pub(crate) fn known_minute_lease(&self) -> Option<&MinuteLease> {
+    pub fn known_minute_lease(&self) -> Option<&MinuteLease> {
         self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 
     /// The minute tokens that this gateway leased.
-    pub(crate) fn minute_lease(&mut self) -> &mut MinuteLease {
+    pub fn minute_lease(&mut self) -> &mut MinuteLease {
         self.lease
             .get_or_insert_default()
             .minute
@@ -476,7 +476,7 @@ impl AccountState {
     }
 
     /// The report that returns the minute tokens. `None` if there are none.
-    pub(crate) fn release_minute(&mut self, limit: u32, now: Mono) -> Option<MinuteReport> {
+    pub fn release_minute(&mut self, limit: u32, now: Mono) -> Option<MinuteReport> {
         let lease = self.lease.as_mut()?;
         lease.minute.as_mut()?.release(limit, now)
     }

@@ -9,7 +9,7 @@ use scoregate_base::{
 
 /// The next step after a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionStep {
+pub enum AdmissionStep {
     /// Admission ends.
     End(AdmissionEnd),
     /// More units or tokens are leased, and then the decision is repeated.
@@ -22,7 +22,7 @@ pub(crate) enum AdmissionStep {
 
 /// The end of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionEnd {
+pub enum AdmissionEnd {
     /// A token is taken and a unit of the day is held.
     Hold {
         /// The day of the unit.
@@ -38,7 +38,7 @@ pub(crate) enum AdmissionEnd {
 
 /// The supply of units after an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnitSupply {
+pub enum UnitSupply {
     /// Enough.
     Sufficient,
     /// More units should be leased now.
@@ -49,7 +49,7 @@ pub(crate) enum UnitSupply {
 
 /// The reason why no unit or token is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shortage {
+pub enum Shortage {
     /// This limit is exhausted.
     Limit(LimitRule),
     /// The ledger is unreachable, and no unit is available.
@@ -62,11 +62,7 @@ pub(crate) enum Shortage {
 }
 
 impl AdmissionStep {
-    pub(crate) fn of(
-        verdict: AdmissionVerdict,
-        ledger: LeaseAvailability,
-        is_unreachable: bool,
-    ) -> Self {
+    pub fn of(verdict: AdmissionVerdict, ledger: LeaseAvailability, is_unreachable: bool) -> Self {
         Self::End(match verdict {
             AdmissionVerdict::Admitted { day, runs_low } => {
                 let supply = if runs_low {

@@ -7,14 +7,14 @@ use scoregate_base::{
 
 /// The balance, with the limits under which it was leased and the totals that the ledger has confirmed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BalanceAhead {
+pub struct BalanceAhead {
     leased_under: Limits,
     balance: DayBalance,
     confirmed: ConfirmedTotals,
 }
 
 impl BalanceAhead {
-    pub(super) const fn new(
+    pub const fn new(
         leased_under: Limits,
         balance: DayBalance,
         confirmed: ConfirmedTotals,
@@ -26,16 +26,16 @@ impl BalanceAhead {
         }
     }
 
-    pub(super) const fn day(self) -> Day {
+    pub const fn day(self) -> Day {
         self.balance.day()
     }
 
-    pub(super) const fn confirmed(self) -> ConfirmedTotals {
+    pub const fn confirmed(self) -> ConfirmedTotals {
         self.confirmed
     }
 
     /// The balance with which the day begins. Units leased under other limits cannot be used. The next report returns them.
-    pub(super) fn begin(self, limits: &Limits) -> DayBalance {
+    pub fn begin(self, limits: &Limits) -> DayBalance {
         if self.leased_under == *limits {
             self.balance
         } else {
@@ -44,13 +44,13 @@ impl BalanceAhead {
     }
 
     /// The balance after a ledger call whose reply was lost.
-    pub(super) const fn without_reply(self) -> Self {
+    pub const fn without_reply(self) -> Self {
         let confirmed = self.confirmed.without_reply();
         Self { confirmed, ..self }
     }
 
     /// The report that returns all units, unless the ledger has confirmed its totals.
-    pub(super) fn last_report(self) -> Option<(Day, NodeReport)> {
+    pub fn last_report(self) -> Option<(Day, NodeReport)> {
         let is_final = self.confirmed.are_final(self.balance);
         (!is_final).then(|| (self.day(), self.balance.final_report()))
     }

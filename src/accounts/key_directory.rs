@@ -94,7 +94,7 @@ pub struct KeyDirectory {
 /// Digests are uniformly distributed, so the first bytes of a digest are its hash. Only digests of issued keys are
 /// stored, so clients cannot choose hashes.
 #[derive(Default)]
-pub(crate) struct DigestHasher(u64);
+pub struct DigestHasher(u64);
 
 impl Hasher for DigestHasher {
     fn write(&mut self, bytes: &[u8]) {

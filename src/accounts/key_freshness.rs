@@ -15,7 +15,7 @@ use scoregate_base::clock::{Clock, Mono, Now, Wall};
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// Maximum time that a request waits for the next reading, and the timeout of a reading. This timeout plus the interval
 /// of readings is less than [`MAX_READING_AGE`], so no request waits for a store that has become unreachable.
-pub(crate) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Key changes may have been missed for longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

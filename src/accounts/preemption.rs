@@ -8,7 +8,7 @@ thread_local! {
 }
 
 /// Lets another thread run if a test scheduler is active.
-pub(crate) fn switch_here() {
+pub fn switch_here() {
     if SCHEDULED.get() {
         shuttle::thread::yield_now();
     }

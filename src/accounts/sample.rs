@@ -1,3 +1,3 @@
 //! A stored application for tests.
 
-pub(crate) use scoregate_store::sample::application as stored;
+pub use scoregate_store::sample::application as stored;

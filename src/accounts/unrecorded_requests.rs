@@ -16,39 +16,39 @@ use crate::accounts::usage_counts::{RequestCounts, minute_of};
 
 /// A kind of request. Each kind is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RequestKind {
+pub struct RequestKind {
     /// The day on which the request began.
-    pub(crate) day: Day,
+    pub day: Day,
     /// The endpoint; `None` for other paths.
-    pub(crate) endpoint: Option<Route>,
-    pub(crate) outcome: RequestOutcome,
+    pub endpoint: Option<Route>,
+    pub outcome: RequestOutcome,
 }
 
 /// A request for a document that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DocumentUse {
-    pub(crate) mark: DocumentMark,
+pub struct DocumentUse {
+    pub mark: DocumentMark,
     /// Size of the body.
-    pub(crate) bytes: u32,
-    pub(crate) is_conditional: bool,
+    pub bytes: u32,
+    pub is_conditional: bool,
     /// Whether the response is a 304.
-    pub(crate) is_unchanged: bool,
+    pub is_unchanged: bool,
 }
 
 /// A request to count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CountedRequest {
-    pub(crate) kind: RequestKind,
-    pub(crate) document: Option<DocumentUse>,
+pub struct CountedRequest {
+    pub kind: RequestKind,
+    pub document: Option<DocumentUse>,
     /// Whether the request waited for the backend.
-    pub(crate) waited: bool,
+    pub waited: bool,
     /// The time when the request ended.
-    pub(crate) at: Now,
+    pub at: Now,
 }
 
 /// Requests of one kind in a minute.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KindCount {
+pub struct KindCount {
     kind: RequestKind,
     minute: u64,
     requests: u32,
@@ -58,7 +58,7 @@ pub(crate) struct KindCount {
 
 /// Requests since the last recording.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnrecordedRequests {
+pub struct UnrecordedRequests {
     counts: Vec<KindCount>,
     /// Evidence by hour. There is nearly always only one hour, so the list reserves no space for more.
     evidence: Vec<HourEvidence>,
@@ -66,7 +66,7 @@ pub(crate) struct UnrecordedRequests {
 
 impl UnrecordedRequests {
     /// Counts a request.
-    pub(crate) fn count(
+    pub fn count(
         &mut self,
         CountedRequest {
             kind,
@@ -125,7 +125,7 @@ impl UnrecordedRequests {
     }
 
     /// Records the origin of a request.
-    pub(crate) fn came_from(&mut self, origin: Origin, at: Wall) {
+    pub fn came_from(&mut self, origin: Origin, at: Wall) {
         self.evidence(at).came_from(origin, at);
     }
 
@@ -145,36 +145,36 @@ impl UnrecordedRequests {
     }
 
     /// Whether no request was counted.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
     /// Whether the value can be dropped.
-    pub(crate) const fn is_unused(&self) -> bool {
+    pub const fn is_unused(&self) -> bool {
         self.counts.is_empty() && self.evidence.is_empty()
     }
 
     /// The requests by kind and minute, and the evidence by hour.
-    pub(crate) fn into_parts(self) -> (Vec<KindCount>, Vec<HourEvidence>) {
+    pub fn into_parts(self) -> (Vec<KindCount>, Vec<HourEvidence>) {
         (self.counts, self.evidence)
     }
 }
 
 impl KindCount {
-    pub(crate) const fn kind(&self) -> RequestKind {
+    pub const fn kind(&self) -> RequestKind {
         self.kind
     }
 
-    pub(crate) const fn day(&self) -> Day {
+    pub const fn day(&self) -> Day {
         self.kind.day
     }
 
-    pub(crate) fn requests(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         u64::from(self.requests)
     }
 
     /// The counts that operators see, and the minute of the requests.
-    pub(crate) fn requests_of_minute(&self) -> (RequestCounts, u64) {
+    pub fn requests_of_minute(&self) -> (RequestCounts, u64) {
         let mut counts = RequestCounts::with_outcome(self.kind.outcome, self.requests());
         if self.kind.endpoint == Some(Route::Me) {
             // `/me` delivers no document.

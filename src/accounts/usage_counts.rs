@@ -39,7 +39,7 @@ pub struct CountedRequests {
 
 /// Tracked counts of a caller.
 #[derive(Clone, Default)]
-pub(crate) struct UsageCounts {
+pub struct UsageCounts {
     today: RequestCounts,
     minute: u64,
     this_minute: RequestCounts,
@@ -79,12 +79,12 @@ impl RequestCounts {
 
 impl UsageCounts {
     /// Whether nothing was counted.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.today.requests == 0
     }
 
     /// Adds requests of a minute.
-    pub(crate) fn add(&mut self, more: &RequestCounts, minute: u64) {
+    pub fn add(&mut self, more: &RequestCounts, minute: u64) {
         if minute > self.minute {
             self.last_minute = self.last_full_minute(minute);
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
@@ -107,7 +107,7 @@ impl UsageCounts {
     }
 
     /// The counts. Up to `overestimate` requests were not tracked.
-    pub(crate) fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
+    pub fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
         let last_minute = self.last_full_minute(minute_of(now.mono));
         CountedRequests {
             today: self.today,
@@ -119,6 +119,6 @@ impl UsageCounts {
 
 /// The number of a minute in monotonic time, which clock steps do not affect.
 #[inline]
-pub(crate) const fn minute_of(at: Mono) -> u64 {
+pub const fn minute_of(at: Mono) -> u64 {
     at.nanos() / NANOS_A_MINUTE
 }

@@ -12,7 +12,7 @@ use scoregate_store::LedgerReport;
 
 /// The windows of an account in use.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WindowState {
+pub struct WindowState {
     /// The balances of the current windows, once the ledger has reported them.
     known: Option<Vec<WindowBalance>>,
     /// The totals of the current day.
@@ -23,18 +23,18 @@ pub(super) struct WindowState {
 
 impl WindowState {
     /// Whether the state can be dropped without loss.
-    pub(super) fn is_unused(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         let is_settled = self.ended.and_then(EndedDay::report).is_none();
         self.known.is_none() && !self.confirmed.is_uncertain() && is_settled
     }
 
     /// Whether the ledger has reported the windows in force.
-    pub(super) const fn is_known(&self) -> bool {
+    pub const fn is_known(&self) -> bool {
         self.known.is_some()
     }
 
     /// Status of the current windows whose balance is known.
-    pub(super) fn statuses(&self, day: DayBalance, limits: &Limits, now: Now) -> Vec<LimitStatus> {
+    pub fn statuses(&self, day: DayBalance, limits: &Limits, now: Now) -> Vec<LimitStatus> {
         let today = day.on(now.wall.day());
         let windows = limits.calendar.around(today.day());
         windows
@@ -46,12 +46,7 @@ impl WindowState {
     }
 
     /// Units granted in a window to all gateways, if known. `today` is the balance of the current day.
-    pub(super) fn granted(
-        &self,
-        window: Window,
-        day: DayBalance,
-        today: DayBalance,
-    ) -> Option<u64> {
+    pub fn granted(&self, window: Window, day: DayBalance, today: DayBalance) -> Option<u64> {
         let balance = self.balance(window, day, today.day())?;
         Some(balance.granted(today))
     }
@@ -71,7 +66,7 @@ impl WindowState {
     }
 
     /// Units that the ledger may still grant without exceeding any window, as far as is known.
-    pub(super) fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
+    pub fn unleased(&self, day: DayBalance, limits: &Limits) -> u32 {
         let windows = limits.calendar.around(day.day());
         windows
             .filter_map(|limit| {
@@ -84,7 +79,7 @@ impl WindowState {
 
     /// Applies the reply to a report that named windows. `node` contains this process's totals for the report's day, as stated in
     /// the reply.
-    pub(super) fn apply(
+    pub fn apply(
         &mut self,
         report: &LedgerReport,
         day: DayBalance,
@@ -110,17 +105,17 @@ impl WindowState {
     }
 
     /// The totals of the current day that the ledger has confirmed.
-    pub(super) const fn confirmed(&self) -> ConfirmedTotals {
+    pub const fn confirmed(&self) -> ConfirmedTotals {
         self.confirmed
     }
 
     /// Begins another day, for which the ledger has confirmed these totals.
-    pub(super) const fn begin_day(&mut self, confirmed: ConfirmedTotals) {
+    pub const fn begin_day(&mut self, confirmed: ConfirmedTotals) {
         self.confirmed = confirmed;
     }
 
     /// Ends a day. It is settled, so that longer windows keep its unspent units.
-    pub(super) fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
+    pub fn end_day(&mut self, ended: DayBalance, today: Day, limits: &Limits) {
         if self.is_known() {
             let windows = limits.calendar.around(today);
             let known = windows.filter_map(|limit| self.balance(limit.window, ended, today));
@@ -131,12 +126,12 @@ impl WindowState {
     }
 
     /// The day that ended last, if it was the day before the current one.
-    pub(super) const fn ended(&self) -> Option<EndedDay> {
+    pub const fn ended(&self) -> Option<EndedDay> {
         self.ended
     }
 
     /// Records this process's totals for a day, as stated in the reply to a report. `current` is the account's day.
-    pub(super) fn confirm(&mut self, current: Day, day: Day, node: NodeTotals, granted: u64) {
+    pub fn confirm(&mut self, current: Day, day: Day, node: NodeTotals, granted: u64) {
         if day == current {
             self.confirmed = ConfirmedTotals::new(node);
         }
@@ -144,7 +139,7 @@ impl WindowState {
     }
 
     /// Records that the reply to a report for a day was lost.
-    pub(super) fn without_reply(&mut self, current: Day, day: Day) {
+    pub fn without_reply(&mut self, current: Day, day: Day) {
         if day == current {
             self.confirmed = self.confirmed.without_reply();
         }
@@ -152,7 +147,7 @@ impl WindowState {
     }
 
     /// Settles a unit that was held on a day.
-    pub(super) fn settle(&mut self, day: Day, kept: bool) {
+    pub fn settle(&mut self, day: Day, kept: bool) {
         self.change_ended(day, |ended| ended.settle(kept));
     }
 

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const DISCARDED: usize = 65_536;
 
 /// Reads the body of a request for `path`, up to the limit of that path.
-pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> CommandResult<Bytes> {
+pub async fn read(clock: &Clock, path: &str, mut body: Incoming) -> CommandResult<Bytes> {
     let limit = max_body_bytes(path);
     if body.size_hint().lower() > limit as u64 {
         return Err(CommandProblem::too_large(limit));

@@ -11,11 +11,7 @@ use super::{
 };
 
 /// Lists, removes or refreshes stored documents.
-pub(super) async fn perform(
-    engine: &DocumentEngine,
-    command: CacheCommand,
-    actor: &str,
-) -> CommandResult {
+pub async fn perform(engine: &DocumentEngine, command: CacheCommand, actor: &str) -> CommandResult {
     let PurgeBody { documents, hard } = match command {
         CacheCommand::List {} => return Ok(json!({ "documents": engine.documents.list() })),
         CacheCommand::Purge(body) => body,

@@ -17,7 +17,7 @@ pub struct CommandProblem {
 }
 
 /// The result of a command on the side port, which is JSON by default.
-pub(in crate::admin) type CommandResult<T = Value> = Result<T, CommandProblem>;
+pub type CommandResult<T = Value> = Result<T, CommandProblem>;
 
 impl CommandProblem {
     pub(in crate::admin) fn new(status: StatusCode, error: impl Into<String>) -> Self {

@@ -53,11 +53,7 @@ pub struct ExplainBody {
 }
 
 /// Explains a request.
-pub(super) async fn explain(
-    gateway: &Gateway,
-    registrar: &Registrar,
-    body: ExplainBody,
-) -> CommandResult {
+pub async fn explain(gateway: &Gateway, registrar: &Registrar, body: ExplainBody) -> CommandResult {
     let head = body.head()?;
     let StoredKey { digest, shown, .. } =
         body.stored_key(registrar, gateway.clock.now().wall).await?;

@@ -22,14 +22,14 @@ const REMEDY: &str = "Idempotency-Key: write 16 to 255 visible characters that n
     UUID; only commands that create or rotate a key or change a tier accept this header";
 
 /// An idempotency key with the digest of its request.
-pub(super) struct IdempotencyKey {
+pub struct IdempotencyKey {
     key: String,
     content: Digest,
 }
 
 impl IdempotencyKey {
     /// The key of a request, if it has one.
-    pub(super) fn from_request(head: &Parts, body: &[u8]) -> CommandResult<Option<Self>> {
+    pub fn from_request(head: &Parts, body: &[u8]) -> CommandResult<Option<Self>> {
         let Some(sent) = head.headers.get("idempotency-key") else {
             return Ok(None);
         };
@@ -43,7 +43,7 @@ impl IdempotencyKey {
     }
 
     /// Performs the command, unless it was performed with this key before.
-    pub(super) async fn perform(
+    pub async fn perform(
         self,
         mut command: AdminCommand,
         administration: &Administration,

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Shows or changes the level.
-pub(super) fn perform(command: LogCommand, actor: &str) -> CommandResult {
+pub fn perform(command: LogCommand, actor: &str) -> CommandResult {
     match command {
         LogCommand::Show {} => Ok(json!({ "level": log::level() })),
         LogCommand::Set { level } => set(&level, actor),

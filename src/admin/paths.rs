@@ -2,10 +2,10 @@
 //!
 //! `command` matches the actions below `/v1`.
 
-pub(super) const METRICS: &str = "/metrics";
-pub(super) const ALIVE: &str = "/healthz";
-pub(super) const READY: &str = "/readyz";
+pub const METRICS: &str = "/metrics";
+pub const ALIVE: &str = "/healthz";
+pub const READY: &str = "/readyz";
 
 /// All paths, for use in a sentence.
-pub(super) const PATHS: &str = "/metrics, /healthz, /readyz, and /v1/GROUP/ACTION with the groups keys, accounts, nodes, suspects, \
+pub const PATHS: &str = "/metrics, /healthz, /readyz, and /v1/GROUP/ACTION with the groups keys, accounts, nodes, suspects, \
     status, cache, requests, usage, upstream, settings, log and scoring";

@@ -21,7 +21,7 @@ pub type ReloadRequest = oneshot::Sender<Result<Reloaded, String>>;
 /// Channel for reload requests.
 pub type Reloads = mpsc::Sender<ReloadRequest>;
 
-pub(super) async fn reload(reloads: &Reloads, actor: &str) -> CommandResult {
+pub async fn reload(reloads: &Reloads, actor: &str) -> CommandResult {
     let (reply, replied) = oneshot::channel();
     tracing::info!(actor, "reload requested");
     reloads.send(reply).await.map_err(|_| unsupported())?;

@@ -17,7 +17,7 @@ use super::command_problem::{CommandProblem, CommandResult};
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Refreshes the snapshot.
-pub(super) async fn refresh(
+pub async fn refresh(
     updates: Option<&UpdateRequests>,
     clock: &Clock,
     actor: &str,

@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of connections. This allows several connections for every program that should use this port.
-pub(super) const MAX_CONNECTIONS: usize = 128;
+pub const MAX_CONNECTIONS: usize = 128;
 
 /// Open connections, oldest first.
 #[derive(Default)]
-pub(super) struct SideConnections(Mutex<OpenConnections>);
+pub struct SideConnections(Mutex<OpenConnections>);
 
 #[derive(Default)]
 struct OpenConnections {
@@ -27,25 +27,25 @@ struct OpenConnections {
 
 /// State of a connection.
 #[derive(Default)]
-pub(super) struct SideConnection {
+pub struct SideConnection {
     /// The number of requests in progress.
     requests: AtomicUsize,
     displaced: CancellationToken,
 }
 
 /// The slot of a connection, which is released when dropped.
-pub(super) struct SideSlot {
+pub struct SideSlot {
     all: Arc<SideConnections>,
     number: u64,
     connection: Arc<SideConnection>,
 }
 
 /// A request in progress. The request ends when this value is dropped.
-pub(super) struct SideRequest<'c>(&'c SideConnection);
+pub struct SideRequest<'c>(&'c SideConnection);
 
 impl SideConnections {
     /// Adds a connection. Returns `None` if there are too many and all of them have requests.
-    pub(super) fn open(self: &Arc<Self>) -> Option<SideSlot> {
+    pub fn open(self: &Arc<Self>) -> Option<SideSlot> {
         let mut open = self.0.lock();
         if open.by_number.len() >= MAX_CONNECTIONS {
             let oldest = open
@@ -71,13 +71,13 @@ impl SideConnections {
 }
 
 impl SideSlot {
-    pub(super) fn begin_request(&self) -> SideRequest<'_> {
+    pub fn begin_request(&self) -> SideRequest<'_> {
         self.connection.requests.fetch_add(1, Ordering::Relaxed);
         SideRequest(&self.connection)
     }
 
     /// Waits until the connection has to be closed.
-    pub(super) async fn displaced(&self) {
+    pub async fn displaced(&self) {
         self.connection.displaced.cancelled().await;
     }
 }

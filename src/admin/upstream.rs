@@ -11,7 +11,7 @@ use crate::{
 use scoregate_base::clock::Wall;
 
 /// The status as JSON.
-pub(super) fn view(status: BackendStatus) -> Value {
+pub fn view(status: BackendStatus) -> Value {
     let condition = status.condition;
     let addresses = condition.addresses.iter().map(address);
     json!({

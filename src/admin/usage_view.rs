@@ -33,7 +33,7 @@ pub struct UsageView {
 }
 
 /// The top callers, or the usage of one application.
-pub(super) async fn perform(
+pub async fn perform(
     gateway: &Gateway,
     administration: &Administration,
     command: UsageCommand,

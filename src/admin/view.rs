@@ -13,7 +13,7 @@ use scoregate_store::{ApplicationPage, StoredApplication};
 
 /// An application and its keys.
 #[derive(Serialize)]
-pub(super) struct ApplicationView<'s> {
+pub struct ApplicationView<'s> {
     #[serde(flatten)]
     stored: &'s StoredApplication,
     /// Used units of today's quota. Only a running server counts them. Units lost in a crash count as used.
@@ -55,7 +55,7 @@ pub struct ExportView {
 }
 
 impl<'s> ApplicationView<'s> {
-    pub(super) fn new(stored: &'s StoredApplication, registrar: &Registrar) -> Self {
+    pub fn new(stored: &'s StoredApplication, registrar: &Registrar) -> Self {
         Self {
             stored,
             used_today: registrar.used_today(stored),

@@ -9,15 +9,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use scoregate_base::clock::Clock;
 
 /// The owner of background tasks, with the objects that all of them need.
-pub(super) struct Background {
-    pub(super) clock: Clock,
+pub struct Background {
+    pub clock: Clock,
     /// Stops the side port and all tasks.
-    pub(super) stop: CancellationToken,
+    pub stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 /// A task that finishes its work at shutdown.
-pub(super) struct FinishingTask {
+pub struct FinishingTask {
     stop: CancellationToken,
     /// `None` if there is nothing to do.
     running: Option<JoinHandle<()>>,
@@ -27,17 +27,17 @@ pub(super) struct FinishingTask {
 type TaskRun<P> = fn(Arc<P>) -> BoxFuture<'static, ()>;
 
 /// A task that is repeated until shutdown. A run in progress is completed first.
-pub(super) struct PeriodicTask<P> {
-    pub(super) name: &'static str,
-    pub(super) every: Duration,
+pub struct PeriodicTask<P> {
+    pub name: &'static str,
+    pub every: Duration,
     /// Whether the first run is at startup instead of after one period.
-    pub(super) is_immediate: bool,
-    pub(super) run: TaskRun<P>,
+    pub is_immediate: bool,
+    pub run: TaskRun<P>,
 }
 
 impl Background {
     /// Creates an owner without tasks.
-    pub(super) fn new(clock: &Clock) -> Self {
+    pub fn new(clock: &Clock) -> Self {
         Self {
             clock: clock.clone(),
             stop: CancellationToken::default(),
@@ -46,7 +46,7 @@ impl Background {
     }
 
     /// Starts a task that ends on its own.
-    pub(super) fn spawn<T: Send + 'static>(
+    pub fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
@@ -54,7 +54,7 @@ impl Background {
     }
 
     /// Starts a task that finishes its work after the token is cancelled.
-    pub(super) fn finishing<W: Future<Output = ()> + Send + 'static>(
+    pub fn finishing<W: Future<Output = ()> + Send + 'static>(
         &self,
         work: Option<impl FnOnce(CancellationToken) -> W>,
     ) -> FinishingTask {
@@ -64,13 +64,13 @@ impl Background {
     }
 
     /// Starts a task that is cancelled at shutdown.
-    pub(super) fn until_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn until_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.spawn(async move { stop.run_until_cancelled(work).await });
     }
 
     /// Starts periodic tasks.
-    pub(super) fn repeat<P: Send + Sync + 'static>(
+    pub fn repeat<P: Send + Sync + 'static>(
         &self,
         tasks: &'static [PeriodicTask<P>],
         parts: &Arc<P>,
@@ -97,7 +97,7 @@ impl Background {
 
 impl FinishingTask {
     /// Waits until the task ends. After `time` it is aborted, and `late` is logged.
-    pub(super) async fn finish(self, clock: &Clock, time: Duration, late: &str) {
+    pub async fn finish(self, clock: &Clock, time: Duration, late: &str) {
         self.stop.cancel();
         let Some(mut running) = self.running else {
             return;

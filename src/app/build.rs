@@ -55,28 +55,28 @@ const DOCUMENT_FORMAT: &str = "format 1";
 const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
 /// The parts that are built at startup.
-pub(super) struct BuiltGateway {
-    pub(super) gateway: Arc<Gateway>,
-    pub(super) keys: ServerKeys,
+pub struct BuiltGateway {
+    pub gateway: Arc<Gateway>,
+    pub keys: ServerKeys,
     /// The account pages, if people can sign up.
-    pub(super) site: Option<Arc<Site>>,
-    pub(super) store: Store,
-    pub(super) backend: BackendInUse,
+    pub site: Option<Arc<Site>>,
+    pub store: Store,
+    pub backend: BackendInUse,
     /// The span exporter, if trace export is configured.
-    pub(super) exporter: Option<SpanExporter>,
+    pub exporter: Option<SpanExporter>,
     /// The worker that sends mail, if mail is configured.
-    pub(super) mail: MailTasks,
+    pub mail: MailTasks,
 }
 
 /// The backend, for the tasks that keep it current.
-pub(super) enum BackendInUse {
+pub enum BackendInUse {
     BuiltIn(Arc<Scoring>),
     Network(Arc<NetworkBackend>),
 }
 
 impl BackendInUse {
     /// The backend, if it is reached over the network.
-    pub(super) fn network(&self) -> Option<Arc<NetworkBackend>> {
+    pub fn network(&self) -> Option<Arc<NetworkBackend>> {
         match self {
             Self::BuiltIn(_) => None,
             Self::Network(network) => Some(Arc::clone(network)),
@@ -85,10 +85,7 @@ impl BackendInUse {
 }
 
 /// Builds the gateway on its store and backend, and loads the keys.
-pub(super) async fn build(
-    context: &StartContext,
-    data_dir: &DataDir,
-) -> anyhow::Result<BuiltGateway> {
+pub async fn build(context: &StartContext, data_dir: &DataDir) -> anyhow::Result<BuiltGateway> {
     let opened = open_for_server(&context.config, data_dir.path(), &context.clock).await?;
     let store = opened.store.clone();
     let mail = MailTasks::open(context, &store)?;
@@ -205,7 +202,7 @@ async fn leases(context: &StartContext, opened: &ServerStore) -> anyhow::Result<
 }
 
 /// Builds the gateway with changed settings. It shares the state of the previous gateway.
-pub(super) fn renewed(
+pub fn renewed(
     before: &Gateway,
     old: &Config,
     config: &Config,

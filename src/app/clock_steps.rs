@@ -4,7 +4,7 @@ use scoregate_base::clock::{Clock, ClockEvent, StepDirection, Wall};
 use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
 
 /// From now on, counts and logs the steps of this clock.
-pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
+pub fn begin(clock: &Clock, registry: &MetricsRegistry) {
     let steps: MetricFamily<Counter, StepDirection> =
         registry.counters("scoregate_clock_steps_total");
     clock.report_steps_to(move |event| {

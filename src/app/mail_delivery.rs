@@ -18,14 +18,14 @@ use super::{
 };
 
 /// The workers that have not been started yet.
-pub(super) struct MailTasks {
+pub struct MailTasks {
     mail: Option<MailSender>,
     webhooks: Option<WebhookSender>,
 }
 
 impl MailTasks {
     /// Creates the workers that the settings require. Does not connect to the mail server.
-    pub(super) fn open(context: &StartContext, store: &Store) -> Result<Self, ConfigProblems> {
+    pub fn open(context: &StartContext, store: &Store) -> Result<Self, ConfigProblems> {
         let config = &context.config;
         let mail = match &config.mail {
             Some(mail) => Some(MailSender::new(
@@ -45,7 +45,7 @@ impl MailTasks {
     }
 
     /// Starts the workers, if there are any.
-    pub(super) fn start(self, background: &Background) -> FinishingTask {
+    pub fn start(self, background: &Background) -> FinishingTask {
         let Self { mail, webhooks } = self;
         let has_work = mail.is_some() || webhooks.is_some();
         background.finishing(has_work.then_some(|stop: CancellationToken| async move {
@@ -73,7 +73,7 @@ fn webhook_sender(context: &StartContext, store: &Store) -> WebhookSender {
 }
 
 /// The monitor of the mail queue, if mail is sent.
-pub(super) fn queue_monitor(context: &StartContext, store: &Store) -> Option<QueueMonitor> {
+pub fn queue_monitor(context: &StartContext, store: &Store) -> Option<QueueMonitor> {
     context.config.mail.as_ref()?;
     Some(QueueMonitor::new(
         store.clone(),

@@ -12,8 +12,8 @@ use crate::{
 use scoregate_base::clock::{Clock, Wall};
 
 /// The addresses of the backend, and the contents of the TLS files in use.
-pub(super) struct NetworkBackend {
-    pub(super) addresses: Vec<Arc<HttpUpstream>>,
+pub struct NetworkBackend {
+    pub addresses: Vec<Arc<HttpUpstream>>,
     settings: BackendTlsSettings,
     /// Locked while contents are compared and replaced, so that connections are closed once for each change.
     tls: Mutex<BackendTls>,
@@ -22,7 +22,7 @@ pub(super) struct NetworkBackend {
 
 impl NetworkBackend {
     /// Reads the TLS files. Does not connect.
-    pub(super) fn open(config: &HttpConfig, clock: &Clock) -> anyhow::Result<Self> {
+    pub fn open(config: &HttpConfig, clock: &Clock) -> anyhow::Result<Self> {
         let tls = read_backend_tls(&config.tls, clock)?;
         let mut addresses = Vec::new();
         for one in config.each() {
@@ -40,30 +40,30 @@ impl NetworkBackend {
     }
 
     /// Whether TLS uses files.
-    pub(super) fn has_files(&self) -> bool {
+    pub fn has_files(&self) -> bool {
         self.settings.has_files()
     }
 
     /// When the client certificate expires.
-    pub(super) fn expires_at(&self) -> Option<Wall> {
+    pub fn expires_at(&self) -> Option<Wall> {
         self.tls.lock().client_expires_at
     }
 
     /// Closes idle connections to hosts that are given by name.
-    pub(super) fn close_idle(&self) {
+    pub fn close_idle(&self) {
         for address in &self.addresses {
             address.close_idle();
         }
     }
 
     /// Reads the TLS files.
-    pub(super) fn read_tls(&self) -> Result<BackendTls, ConfigProblems> {
+    pub fn read_tls(&self) -> Result<BackendTls, ConfigProblems> {
         read_backend_tls(&self.settings, &self.clock)
     }
 
     /// Reads the TLS files and uses them. Returns whether they have changed. If so, connections that use the old
     /// contents are closed.
-    pub(super) fn renew_tls(&self) -> Result<bool, String> {
+    pub fn renew_tls(&self) -> Result<bool, String> {
         let read = self.read_tls().map_err(|problems| problems.to_string())?;
         let mut in_use = self.tls.lock();
         let is_new = read.fingerprint != in_use.fingerprint;

@@ -11,7 +11,7 @@ use crate::{
 const NO_DOMAIN: &str = "localhost";
 
 /// Whether gateways with these settings send queued mail, and the domain of message ids.
-pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
+pub fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
     NoticeSettings {
         domain: domain(config.base_url.as_deref(), sender),

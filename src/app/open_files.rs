@@ -11,11 +11,11 @@ const RESERVED: u64 = 192;
 
 /// The open-file limit; `None` if unlimited.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFiles(Option<u64>);
+pub struct OpenFiles(Option<u64>);
 
 impl OpenFiles {
     /// Raises the soft limit to the hard limit: the default is too low for servers.
-    pub(crate) fn raise() -> Self {
+    pub fn raise() -> Self {
         let limit = getrlimit(Resource::Nofile);
         if limit.current == limit.maximum {
             return Self(limit.current);
@@ -34,7 +34,7 @@ impl OpenFiles {
     }
 
     /// The maximum number of connections: `configured`, or fewer if the open-file limit is too low.
-    pub(crate) fn max_connections(self, configured: usize) -> usize {
+    pub fn max_connections(self, configured: usize) -> usize {
         let Some(limit) = self.0 else {
             return configured;
         };

@@ -13,7 +13,7 @@ const LONG_IDLE_DAYS: u32 = 7;
 
 /// Logs an opened day that is in the future, with the command that closes it. Also warns if the clock is days ahead of
 /// the ledger.
-pub(super) async fn report(store: &Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
+pub async fn report(store: &Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
     let Some(newest) = store.day().await? else {
         return Ok(());
     };

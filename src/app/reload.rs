@@ -23,9 +23,9 @@ use scoregate_observe::telemetry::{
 use super::{build, open_files::OpenFiles, server_parts::ServerParts, site};
 
 /// The state that a reload changes.
-pub(super) struct Reloader {
+pub struct Reloader {
     /// The settings in force.
-    pub(super) config: Config,
+    pub config: Config,
     registry: MetricsRegistry,
     server: Arc<ServerParts>,
     live_config: Arc<LiveServerConfig>,
@@ -35,7 +35,7 @@ pub(super) struct Reloader {
 
 impl Reloader {
     /// Creates the reloader of a server that was started with `config`.
-    pub(super) fn new(
+    pub fn new(
         config: Config,
         registry: MetricsRegistry,
         server: Arc<ServerParts>,
@@ -54,14 +54,14 @@ impl Reloader {
     }
 
     /// Applies new settings. If any setting is invalid, nothing changes.
-    pub(super) async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
+    pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.apply(config).await;
         self.report(&outcome);
         outcome
     }
 
     /// Records a reload whose settings could not be read.
-    pub(super) fn refused(&self, problems: &ConfigProblems) {
+    pub fn refused(&self, problems: &ConfigProblems) {
         self.report(&Err(problems.clone()));
     }
 
@@ -133,7 +133,7 @@ async fn adopt_terms(
 }
 
 /// The settings that the side port uses and shows.
-pub(super) fn active(config: &Config, changed: &Reloaded) -> Result<ActiveSettings, BadToken> {
+pub fn active(config: &Config, changed: &Reloaded) -> Result<ActiveSettings, BadToken> {
     let access = Arc::new(AdminAccess::over_tcp(
         config.admin_token.clone(),
         config.admin_hosts.clone(),
@@ -155,13 +155,13 @@ metric_label! {
 }
 
 /// Initializes the reload metrics at startup: an alert cannot detect the first increase of an absent series.
-pub(super) fn begin(registry: &MetricsRegistry) {
+pub fn begin(registry: &MetricsRegistry) {
     count(registry);
     registry.gauge("scoregate_config_rejected").set(0.0);
 }
 
 /// Lowers the connection limit if the open-file limit requires it, and reports this.
-pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
+pub fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
     registry
         .gauge("scoregate_connections_limit")

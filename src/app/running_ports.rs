@@ -26,17 +26,17 @@ use super::{
 };
 
 /// The running public port.
-pub(super) struct RunningPublicPort {
+pub struct RunningPublicPort {
     /// The settings of the port, which a reload changes.
-    pub(super) live_config: Arc<LiveServerConfig>,
-    pub(super) stop: CancellationToken,
+    pub live_config: Arc<LiveServerConfig>,
+    pub stop: CancellationToken,
     /// The serving task. It returns whether all open connections finished.
-    pub(super) serving: JoinHandle<bool>,
+    pub serving: JoinHandle<bool>,
 }
 
 impl RunningPublicPort {
     /// Starts to accept connections.
-    pub(super) fn start(
+    pub fn start(
         context: &StartContext,
         server: &ServerParts,
         site: Option<&Arc<Site>>,
@@ -67,19 +67,19 @@ impl RunningPublicPort {
 }
 
 /// The running side port.
-pub(super) struct RunningSidePort {
-    pub(super) address: SocketAddr,
+pub struct RunningSidePort {
+    pub address: SocketAddr,
     /// Requests to reload the settings.
-    pub(super) reloads: mpsc::Receiver<ReloadRequest>,
+    pub reloads: mpsc::Receiver<ReloadRequest>,
     /// The settings that the side port shows. A reload replaces them.
-    pub(super) active: Arc<ArcSwap<ActiveSettings>>,
-    pub(super) thread: ThreadHandle<()>,
+    pub active: Arc<ArcSwap<ActiveSettings>>,
+    pub thread: ThreadHandle<()>,
 }
 
 impl RunningSidePort {
     /// Starts the thread, which runs until shutdown. `updates` is the channel for requests to the built-in backend, if
     /// it is used.
-    pub(super) fn start(
+    pub fn start(
         context: &StartContext,
         server: &ServerParts,
         updates: Option<UpdateRequests>,

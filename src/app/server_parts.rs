@@ -25,24 +25,24 @@ use super::{
 };
 
 /// The shared parts of a running server. They live until shutdown, except the gateway, which a reload replaces.
-pub(super) struct ServerParts {
-    pub(super) clock: Clock,
-    pub(super) gateway: Arc<ArcSwap<Gateway>>,
-    pub(super) engine: DocumentEngine,
-    pub(super) leases: Arc<Leases>,
-    pub(super) key_directory: Arc<KeyDirectory>,
-    pub(super) keys: ServerKeys,
-    pub(super) files: Arc<WatchedFiles>,
-    pub(super) storage: Arc<StorageGauges>,
-    pub(super) readiness: Arc<Readiness>,
-    pub(super) reporter: NodeReporter,
-    pub(super) suspects: DailySuspects,
+pub struct ServerParts {
+    pub clock: Clock,
+    pub gateway: Arc<ArcSwap<Gateway>>,
+    pub engine: DocumentEngine,
+    pub leases: Arc<Leases>,
+    pub key_directory: Arc<KeyDirectory>,
+    pub keys: ServerKeys,
+    pub files: Arc<WatchedFiles>,
+    pub storage: Arc<StorageGauges>,
+    pub readiness: Arc<Readiness>,
+    pub reporter: NodeReporter,
+    pub suspects: DailySuspects,
     /// The monitor of the mail queue, if mail is sent.
-    pub(super) mail_queue: Option<QueueMonitor>,
+    pub mail_queue: Option<QueueMonitor>,
 }
 
 /// Creates the object that reports this gateway to the store.
-pub(super) fn reporter(config: &Config, store: Store, gateway: &Gateway) -> NodeReporter {
+pub fn reporter(config: &Config, store: Store, gateway: &Gateway) -> NodeReporter {
     let documents = Arc::clone(&gateway.engine.documents);
     NodeReporter::new(
         store,
@@ -54,7 +54,7 @@ pub(super) fn reporter(config: &Config, store: Store, gateway: &Gateway) -> Node
 }
 
 /// The daily evaluation of suspects, which only one gateway runs.
-pub(super) fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
+pub fn suspects(context: &StartContext, keys: &ServerKeys) -> DailySuspects {
     DailySuspects::new(
         Arc::clone(&keys.administration),
         &context.registry,

@@ -8,13 +8,13 @@ use scoregate_store::Store;
 use super::start_context::StartContext;
 
 /// Completes the settings with the address of the public port, which is known only after the port is open.
-pub(super) fn locate(config: &mut Config, public: SocketAddr) {
+pub fn locate(config: &mut Config, public: SocketAddr) {
     config.listen = public;
     config.site = config.site.take().map(|site| site.at(public));
 }
 
 /// Builds the site, if people can sign up.
-pub(super) fn build(
+pub fn build(
     context: &StartContext,
     store: &Store,
     administration: &Administration,

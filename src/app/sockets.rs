@@ -35,9 +35,9 @@ pub struct InheritedSockets {
 }
 
 /// Both ports, opened.
-pub(super) struct OpenPorts {
-    pub(super) public: PublicPort,
-    pub(super) side: TcpListener,
+pub struct OpenPorts {
+    pub public: PublicPort,
+    pub side: TcpListener,
 }
 
 impl InheritedSockets {

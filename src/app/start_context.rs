@@ -8,18 +8,18 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 /// The settings, the clock, the metrics, and the tasks that a shutdown waits for.
-pub(super) struct StartContext {
-    pub(super) config: Config,
-    pub(super) clock: Clock,
-    pub(super) registry: MetricsRegistry,
-    pub(super) instruments: ServerInstruments,
+pub struct StartContext {
+    pub config: Config,
+    pub clock: Clock,
+    pub registry: MetricsRegistry,
+    pub instruments: ServerInstruments,
     /// Calls to the ledger, and other work that a shutdown waits for.
-    pub(super) calls: TaskTracker,
+    pub calls: TaskTracker,
 }
 
 impl StartContext {
     /// Creates a context without tasks.
-    pub(super) fn new(config: Config, clock: Clock, registry: MetricsRegistry) -> Self {
+    pub fn new(config: Config, clock: Clock, registry: MetricsRegistry) -> Self {
         Self {
             instruments: instruments(&config, &registry),
             config,
@@ -31,14 +31,14 @@ impl StartContext {
 }
 
 /// Creates metric handles for the configured tiers. Existing counters keep their values.
-pub(super) fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
+pub fn instruments(config: &Config, registry: &MetricsRegistry) -> ServerInstruments {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let addresses = config.upstream.addresses();
     ServerInstruments::new(registry, &tiers, &config.endpoints, &addresses)
 }
 
 /// The name of this gateway. Default: the host name.
-pub(super) fn node_name(config: &Config) -> String {
+pub fn node_name(config: &Config) -> String {
     config
         .node_name
         .clone()

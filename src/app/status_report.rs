@@ -21,7 +21,7 @@ const OBSERVE_EVERY: Duration = Duration::from_secs(5);
 const FIRST_EVERY: Duration = Duration::from_secs(1);
 
 /// The publisher of the status page, if it is served.
-pub(super) fn publisher(
+pub fn publisher(
     context: &StartContext,
     store: &Store,
     documents: &Documents,
@@ -40,7 +40,7 @@ pub(super) fn publisher(
 }
 
 /// The service that the status page describes.
-pub(super) fn site(config: &Config) -> StatusSite {
+pub fn site(config: &Config) -> StatusSite {
     StatusSite {
         service: config.service.clone(),
         base_url: config.base_url.clone(),
@@ -49,7 +49,7 @@ pub(super) fn site(config: &Config) -> StatusSite {
 }
 
 /// Starts the observations, the first one immediately.
-pub(super) fn start(background: &Background, server: &Arc<ServerParts>) {
+pub fn start(background: &Background, server: &Arc<ServerParts>) {
     if let Some(publisher) = server.gateway.load().status.clone() {
         let stop = background.stop.clone();
         background.spawn(observe(Arc::clone(server), publisher, stop));

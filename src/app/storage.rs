@@ -25,7 +25,7 @@ struct BackupGauges {
 }
 
 /// The gauges, and the directory that they describe.
-pub(super) struct StorageGauges {
+pub struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
     size: Gauge,
@@ -37,7 +37,7 @@ pub(super) struct StorageGauges {
 
 impl StorageGauges {
     /// Creates the gauges with their first measurement.
-    pub(super) fn new(context: &StartContext, directory: &Path) -> Self {
+    pub fn new(context: &StartContext, directory: &Path) -> Self {
         let registry = &context.registry;
         let backups = context.config.database.is_none().then(|| BackupGauges {
             at: registry.gauge("scoregate_last_backup_timestamp_seconds"),
@@ -55,7 +55,7 @@ impl StorageGauges {
     }
 
     /// Measures on another thread. Only the first of several consecutive failures is logged.
-    pub(super) async fn refresh(self: &Arc<Self>) {
+    pub async fn refresh(self: &Arc<Self>) {
         let storage = Arc::clone(self);
         if tokio::task::spawn_blocking(move || storage.measure_or_report())
             .await

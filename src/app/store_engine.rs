@@ -19,20 +19,20 @@ const UNREADABLE: &str = "the stored applications and keys cannot be read";
 /// Pause between attempts to reach the database at startup.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) struct ServerStore {
-    pub(super) store: Store,
-    pub(super) local: Arc<LocalFile>,
+pub struct ServerStore {
+    pub store: Store,
+    pub local: Arc<LocalFile>,
     /// Empty until the keys are loaded.
-    pub(super) key_directory: Arc<KeyDirectory>,
+    pub key_directory: Arc<KeyDirectory>,
     /// `None` for a file in the data directory, which no other gateway uses.
-    pub(super) fleet: Option<FleetStore>,
+    pub fleet: Option<FleetStore>,
 }
 
 /// A database that gateways share, during the start of a server.
-pub(super) struct FleetStore {
-    pub(super) gateways: NonZeroU32,
+pub struct FleetStore {
+    pub gateways: NonZeroU32,
     /// Maximum time that requests wait for units.
-    pub(super) timeout: Duration,
+    pub timeout: Duration,
     database: StartingDatabase,
     /// The time up to which the local copy is complete, if the database is unreachable.
     copied: Option<CopiedReading>,
@@ -67,7 +67,7 @@ pub async fn open_store(config: &Config, data_dir: &Path, clock: &Clock) -> anyh
 }
 
 /// Opens the store of a server. If the database is unreachable, the server can start from the local copy of the keys.
-pub(super) async fn open_for_server(
+pub async fn open_for_server(
     config: &Config,
     data_dir: &Path,
     clock: &Clock,
@@ -152,7 +152,7 @@ fn is_unavailable(error: &StoreError) -> bool {
 
 impl ServerStore {
     /// Loads the keys from the store, or from the local copy if the database is unreachable.
-    pub(super) async fn load_keys(self, keeper: &DirectoryKeeper) -> anyhow::Result<()> {
+    pub async fn load_keys(self, keeper: &DirectoryKeeper) -> anyhow::Result<()> {
         let Some(FleetStore {
             database, copied, ..
         }) = self.fleet

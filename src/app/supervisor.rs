@@ -17,13 +17,13 @@ use crate::admin::Heartbeat;
 
 /// States reported to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SupervisorState {
+pub enum SupervisorState {
     Ready,
     Stopping,
 }
 
 /// The channel to the sending thread. The thread ends when the channel is dropped.
-pub(super) struct Supervisor {
+pub struct Supervisor {
     stages: Sender<SupervisorState>,
     /// Disconnected when the thread has sent everything and ended.
     ended: Receiver<()>,
@@ -31,7 +31,7 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     /// Starts the thread, which does nothing if there is no service manager.
-    pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
+    pub fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
         let (stages, notifications) = channel();
         let (done, ended) = channel();
         // Keep-alives are sent twice within the watchdog timeout.
@@ -49,7 +49,7 @@ impl Supervisor {
     }
 
     /// Queues a notification. Never blocks.
-    pub(super) fn notify(&self, stage: SupervisorState) {
+    pub fn notify(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
             tracing::warn!(
                 ?stage,
@@ -59,7 +59,7 @@ impl Supervisor {
     }
 
     /// Blocks until all notifications are sent, for at most `timeout`.
-    pub(super) fn finish(self, timeout: Duration) {
+    pub fn finish(self, timeout: Duration) {
         drop(self.stages);
         if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("service manager does not accept notifications");

@@ -184,7 +184,7 @@ static OF_THE_NETWORK: [PeriodicTask<NetworkBackend>; 1] = [
 ];
 
 /// Starts all periodic tasks.
-pub(super) fn repeat(background: &Background, server: &Arc<ServerParts>) {
+pub fn repeat(background: &Background, server: &Arc<ServerParts>) {
     background.repeat(&OF_ALL, server);
     // Only a shared store has a local copy, and only in a shared store can other gateways change keys.
     if server.keys.copy.is_some() {
@@ -196,7 +196,7 @@ pub(super) fn repeat(background: &Background, server: &Arc<ServerParts>) {
 }
 
 /// Starts the tasks that wait for events.
-pub(super) fn follow(background: &Background, server: &ServerParts, config: &Config) {
+pub fn follow(background: &Background, server: &ServerParts, config: &Config) {
     let stop = || background.stop.clone();
     background.spawn(Arc::clone(&server.engine.mirror).run(stop()));
     if config.retention.probing {
@@ -222,7 +222,7 @@ pub(super) fn follow(background: &Background, server: &ServerParts, config: &Con
 }
 
 /// Starts the tasks that keep the backend current. Returns the channel for requests to the built-in backend.
-pub(super) fn follow_backend(
+pub fn follow_backend(
     background: &Background,
     server: &ServerParts,
     backend: &BackendInUse,

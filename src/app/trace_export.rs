@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Initializes the metrics, and creates the tracer and its exporter if an endpoint is configured.
-pub(super) fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
+pub fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
     let StartContext {
         config,
         clock,
@@ -39,6 +39,6 @@ pub(super) fn open(context: &StartContext) -> anyhow::Result<Option<(Arc<Tracer>
 }
 
 /// Starts the exporter, if there is one.
-pub(super) fn start(exporter: Option<SpanExporter>, background: &Background) -> FinishingTask {
+pub fn start(exporter: Option<SpanExporter>, background: &Background) -> FinishingTask {
     background.finishing(exporter.map(|exporter| |stop| exporter.run(stop)))
 }

@@ -40,7 +40,7 @@ words! {
 metric_label!(FileSetting: "setting", FileSetting::ALL, FileSetting::path);
 
 /// The files in use.
-pub(super) struct WatchedFiles {
+pub struct WatchedFiles {
     files: Mutex<HashMap<FileSetting, Arc<WatchedFile>>>,
     tls: Option<TlsTermination>,
     backend: Option<Arc<NetworkBackend>>,
@@ -71,7 +71,7 @@ impl FileSetting {
 
 impl WatchedFiles {
     /// The files that the settings name at startup.
-    pub(super) fn new(
+    pub fn new(
         context: &StartContext,
         backend: Option<Arc<NetworkBackend>>,
         leaks: Option<&Arc<LeakReceiver>>,
@@ -113,7 +113,7 @@ impl WatchedFiles {
     }
 
     /// Reads the certificate files that new settings name, and reports all problems with them. Changes nothing.
-    pub(super) fn check(&self, config: &Config) -> Result<(), ConfigProblems> {
+    pub fn check(&self, config: &Config) -> Result<(), ConfigProblems> {
         read_certificates(&config.certificates, self.clock.now().wall)?;
         if let Some(backend) = &self.backend {
             backend.read_tls()?;
@@ -122,7 +122,7 @@ impl WatchedFiles {
     }
 
     /// Watches the files that reloaded settings name.
-    pub(super) fn replace(&self, config: &Config) {
+    pub fn replace(&self, config: &Config) {
         let mut files = self.files.lock();
         files.remove(&FileSetting::AdminToken);
         let token = config.admin_token.as_ref();
@@ -142,7 +142,7 @@ impl WatchedFiles {
     }
 
     /// Reads all files.
-    pub(super) async fn refresh(self: &Arc<Self>) {
+    pub async fn refresh(self: &Arc<Self>) {
         let watched = Arc::clone(self);
         // Reading may take a long time on a slow disk.
         if tokio::task::spawn_blocking(move || watched.refresh_all())

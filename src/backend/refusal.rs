@@ -12,7 +12,7 @@ use scoregate_base::routes::{
 
 /// The reason for an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum BackendRefusal {
+pub enum BackendRefusal {
     /// The method is not supported.
     Method,
     /// No endpoint has this path.
@@ -25,7 +25,7 @@ pub(super) enum BackendRefusal {
 
 impl BackendRefusal {
     /// The row of the error code.
-    pub(super) fn row(&self) -> &'static CodeRow {
+    pub fn row(&self) -> &'static CodeRow {
         let code = match self {
             Self::Method => ErrorCode::MethodNotAllowed,
             Self::Path => ErrorCode::NotFound,
@@ -35,7 +35,7 @@ impl BackendRefusal {
         code.row()
     }
 
-    pub(super) fn body(&self) -> Bytes {
+    pub fn body(&self) -> Bytes {
         let row = self.row();
         let bad = if let Self::Param(bad) = self {
             Some(bad)

@@ -24,33 +24,33 @@ use scoregate_scoring::Answer;
 
 /// A prepared response.
 #[derive(Debug)]
-pub(super) struct SnapshotResponse {
+pub struct SnapshotResponse {
     /// The tag of the data in the snapshot.
     data_tag: Arc<str>,
     opening: Bytes,
     data: Bytes,
     /// The time of the snapshot in which the data first appeared.
-    pub(super) dated: Wall,
+    pub dated: Wall,
     /// The strong entity tag of all bytes.
-    pub(super) etag: HeaderValue,
+    pub etag: HeaderValue,
     /// The date, as a header.
-    pub(super) last_modified: HeaderValue,
+    pub last_modified: HeaderValue,
 }
 
 /// Responses that were requested, at most one per possible request.
 #[derive(Debug, Default)]
-pub(super) struct SnapshotResponses {
+pub struct SnapshotResponses {
     license: String,
     by_key: DashMap<DocumentKey, Arc<SnapshotResponse>>,
 }
 
 /// A body in up to three parts, whose bytes are shared.
 #[derive(Debug)]
-pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
+pub struct BodyParts(std::array::IntoIter<Bytes, 3>);
 
 impl SnapshotResponses {
     /// An empty set. `license` is the attribution notice in each response.
-    pub(super) fn new(license: String) -> Self {
+    pub fn new(license: String) -> Self {
         Self {
             license,
             by_key: DashMap::new(),
@@ -58,7 +58,7 @@ impl SnapshotResponses {
     }
 
     /// The response with this data.
-    pub(super) fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
+    pub fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
         if let Some(by_key) = self
             .by_key
             .get(&key)
@@ -78,7 +78,7 @@ impl SnapshotResponses {
     }
 
     /// Removes responses whose data differs from `answer` or no longer exists.
-    pub(super) fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
+    pub fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
         self.by_key.retain(|key, response| {
             answer(key).is_some_and(|answer| answer.etag == response.data_tag)
         });
@@ -106,7 +106,7 @@ impl SnapshotResponse {
         }
     }
 
-    pub(super) fn body(&self) -> BodyParts {
+    pub fn body(&self) -> BodyParts {
         BodyParts(
             [
                 self.opening.clone(),
@@ -124,12 +124,12 @@ fn header(text: String) -> HeaderValue {
 
 impl BodyParts {
     /// A body in one part.
-    pub(super) fn one(bytes: Bytes) -> Self {
+    pub fn one(bytes: Bytes) -> Self {
         Self([bytes, Bytes::new(), Bytes::new()].into_iter())
     }
 
     /// Number of remaining bytes.
-    pub(super) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.0.as_slice().iter().map(Bytes::len).sum()
     }
 }

@@ -34,7 +34,7 @@ enum Party {
 }
 
 /// A limit, and the amounts held under it.
-pub(super) struct FairShares {
+pub struct FairShares {
     limit: usize,
     /// The limit for all clients without a key together.
     without_key: usize,
@@ -66,7 +66,7 @@ pub struct Share {
 
 impl FairShares {
     /// Creates a limit with nothing held.
-    pub(super) fn new(limit: usize, without_key: usize) -> Arc<Self> {
+    pub fn new(limit: usize, without_key: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
             without_key,
@@ -75,7 +75,7 @@ impl FairShares {
     }
 
     /// Takes an amount. Returns `None` if the limit is used up and no party holds more than this holder would.
-    pub(super) fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Option<Share> {
+    pub fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Option<Share> {
         let displaced = Arc::new(Notify::new());
         let mut held = self.held.lock();
         let number = held.next;

@@ -16,7 +16,7 @@ use super::{members::Members, paid_field::BadContent};
 
 /// The declared fields of all items, without the reserved fields that are not in `seen`. Values keep their text; white
 /// space between them is removed.
-pub(super) fn only_declared(
+pub fn only_declared(
     data: &Bytes,
     endpoint: &Endpoint,
     seen: &FieldPaths,

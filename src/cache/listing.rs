@@ -9,7 +9,7 @@ use scoregate_base::routes::ModelId;
 
 /// The ids, sorted.
 #[derive(Clone, Debug)]
-pub(super) struct ModelListing(Arc<[Box<str>]>);
+pub struct ModelListing(Arc<[Box<str>]>);
 
 #[derive(Deserialize)]
 struct ListedModel<'d> {
@@ -20,7 +20,7 @@ struct ListedModel<'d> {
 impl ModelListing {
     /// Reads the ids. Returns `None` if the list is empty or an item has no readable id: such a list does not show that
     /// a model does not exist.
-    pub(super) fn read(data: &[u8]) -> Option<Self> {
+    pub fn read(data: &[u8]) -> Option<Self> {
         let items: Vec<ListedModel<'_>> = serde_json::from_slice(data).ok()?;
         let mut ids: Vec<Box<str>> = items
             .iter()
@@ -31,12 +31,12 @@ impl ModelListing {
     }
 
     /// The ids.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(AsRef::as_ref)
     }
 
     /// Whether the list contains a model.
-    pub(super) fn names(&self, id: &ModelId) -> bool {
+    pub fn names(&self, id: &ModelId) -> bool {
         self.0
             .binary_search_by(|named| named.as_ref().cmp(id.as_str()))
             .is_ok()

@@ -11,7 +11,7 @@ use super::members::{Member, Members};
 pub const PAID_FIELD: &str = "latestScore";
 /// Maximum nesting of the data.
 // The search is recursive, so this limits its stack.
-pub(super) const DEEPEST: u8 = 64;
+pub const DEEPEST: u8 = 64;
 
 /// The error for backend data that cannot become a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub(super) const DEEPEST: u8 = 64;
 pub struct BadContent;
 
 /// The data without the paid field. See [`without_member`].
-pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
+pub fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
     without_member(data, PAID_FIELD)
 }
 

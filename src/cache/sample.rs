@@ -16,13 +16,13 @@ use super::{
 };
 
 /// The document key of the model with this number.
-pub(crate) fn key(number: u64) -> DocumentKey {
+pub fn key(number: u64) -> DocumentKey {
     let id = ModelId::new(&format!("model-{number}"));
     DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
 }
 
 /// A small document of this model.
-pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
+pub fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
     let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
     let generated_at = Wall::from_seconds(1);
     let source = Validators::default();

@@ -19,12 +19,12 @@ use super::{
     printer::{self, cell, field, items},
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
+pub const AFTER_HELP: &str = include_str!("help/accounts.txt");
 
 /// Maximum size of a message file. The message limit is lower, so a larger file is always refused.
 const MAX_MESSAGE_BYTES: u64 = 32_768;
 
-pub(super) fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
+pub fn run(args: GroupArgs<AccountsCommand>) -> CommandOutcome {
     let GroupArgs {
         mut command,
         server,

@@ -13,7 +13,7 @@ use super::{
     printer::{self, field, items},
 };
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
+pub const AFTER_HELP: &str = "Examples:\n  \
 scoregate cache list --data-dir DIR\n  \
 scoregate cache purge /api/v1/models --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE uses the directory in the configuration.";
@@ -26,7 +26,7 @@ const COLUMNS: [(&str, &str); 5] = [
     ("document", "document"),
 ];
 
-pub(super) fn run(args: GroupArgs<CacheCommand>) -> CommandOutcome {
+pub fn run(args: GroupArgs<CacheCommand>) -> CommandOutcome {
     let config = args.server.settings()?;
     let show: fn(Value) -> anyhow::Result<()> = match args.command {
         CacheCommand::List {} => {

@@ -19,7 +19,7 @@ use super::{
     serve::environment,
 };
 
-pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
+pub fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {
         return Ok(printer::data(&sample())?);
     }

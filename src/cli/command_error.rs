@@ -10,7 +10,7 @@ use super::exit::Exit;
 
 /// The error of a command.
 #[derive(Debug)]
-pub(super) enum CommandError {
+pub enum CommandError {
     /// An error that the operator can correct.
     Input(String),
     /// An internal error or a failure of the machine.
@@ -20,10 +20,10 @@ pub(super) enum CommandError {
 }
 
 /// The outcome of a command.
-pub(super) type CommandOutcome<T = ()> = Result<T, CommandError>;
+pub type CommandOutcome<T = ()> = Result<T, CommandError>;
 
 /// The outcome of a command that has reported all errors in its input.
-pub(super) fn input_is_fine(is_fine: bool) -> CommandOutcome {
+pub fn input_is_fine(is_fine: bool) -> CommandOutcome {
     if is_fine {
         Ok(())
     } else {

@@ -7,17 +7,17 @@ use std::{
 };
 
 /// Interval between readings.
-pub(super) const READ_EVERY: Duration = Duration::from_secs(1);
+pub const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// A configuration file and its last contents.
-pub(super) struct ConfigWatch {
+pub struct ConfigWatch {
     file: PathBuf,
     contents: Option<Vec<u8>>,
 }
 
 impl ConfigWatch {
     /// Starts watching a file. Call this before the settings are read, so that no change is missed.
-    pub(super) fn new(file: &Path) -> Self {
+    pub fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
             contents: std::fs::read(file).ok(),
@@ -25,7 +25,7 @@ impl ConfigWatch {
     }
 
     /// Reads the file again. Returns whether its contents have changed. A missing file counts as unchanged.
-    pub(super) async fn has_changed(&mut self) -> bool {
+    pub async fn has_changed(&mut self) -> bool {
         let contents = tokio::fs::read(&self.file).await.ok();
         let has_changed = contents.is_some() && contents != self.contents;
         if has_changed {

@@ -46,7 +46,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 const GET_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The server or store that commands work on.
-pub(super) enum CommandTarget {
+pub enum CommandTarget {
     /// A running server, with the path of its socket.
     Running(PathBuf),
     /// The store of a stopped server, or the database of several servers.
@@ -59,7 +59,7 @@ pub(super) enum CommandTarget {
 
 /// The handling of a data directory without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MissingStore {
+pub enum MissingStore {
     /// Create a store: applications may be created before the first start.
     Create,
     /// Refuse: the directory is probably the wrong one.
@@ -69,7 +69,7 @@ pub(super) enum MissingStore {
 impl CommandTarget {
     /// Connects to the running server, or locks the data directory, so that no server starts until the target is
     /// dropped. Waits while a server is starting or another command holds the lock.
-    pub(super) async fn find(config: &Config, missing: MissingStore) -> CommandOutcome<Self> {
+    pub async fn find(config: &Config, missing: MissingStore) -> CommandOutcome<Self> {
         let data_dir = &config.data_dir;
         if config.database.is_some() {
             return Self::find_database(config).await;
@@ -142,7 +142,7 @@ impl CommandTarget {
         }
     }
 
-    pub(super) async fn perform(&self, command: AdminCommand) -> CommandOutcome<Value> {
+    pub async fn perform(&self, command: AdminCommand) -> CommandOutcome<Value> {
         match self {
             Self::Running(socket) => {
                 let stream = UnixStream::connect(socket)
@@ -158,12 +158,12 @@ impl CommandTarget {
 }
 
 /// The operator for the audit trail: the effective user of this process.
-pub(super) fn operator() -> String {
+pub fn operator() -> String {
     admin::operator(rustix::process::geteuid().as_raw())
 }
 
 /// Executes a command that needs a running server. `reason` completes the error if no server is running.
-pub(super) async fn request_running(
+pub async fn request_running(
     config: &Config,
     command: &LiveCommand,
     reason: &str,
@@ -181,7 +181,7 @@ pub(super) async fn request_running(
 }
 
 /// Executes a command on the server of a data directory. Returns `None` if no server is running.
-pub(super) async fn request_if_running(
+pub async fn request_if_running(
     data_dir: &Path,
     command: &LiveCommand,
 ) -> Option<CommandOutcome<Value>> {
@@ -232,7 +232,7 @@ async fn exchange(
 }
 
 /// Requests a path over the connection that `connected` opens.
-pub(super) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
+pub async fn get<S: AsyncRead + AsyncWrite + Unpin>(
     clock: &Clock,
     connected: impl Future<Output = io::Result<S>>,
     path: String,
@@ -274,7 +274,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
 }
 
 /// Executes a command on the configured server or store.
-pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOutcome<Value> {
+pub fn perform_once(config: &Config, command: AdminCommand) -> CommandOutcome<Value> {
     block_on(async {
         CommandTarget::find(config, MissingStore::Refuse)
             .await?
@@ -284,15 +284,11 @@ pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOut
 }
 
 /// Executes a command on the configured server. `reason` completes the error if no server is running.
-pub(super) fn perform_live(
-    config: &Config,
-    command: &LiveCommand,
-    reason: &str,
-) -> CommandOutcome<Value> {
+pub fn perform_live(config: &Config, command: &LiveCommand, reason: &str) -> CommandOutcome<Value> {
     block_on(request_running(config, command, reason))
 }
 
 /// Runs an async command to completion.
-pub(super) fn block_on<T>(work: impl Future<Output = CommandOutcome<T>>) -> CommandOutcome<T> {
+pub fn block_on<T>(work: impl Future<Output = CommandOutcome<T>>) -> CommandOutcome<T> {
     runtime(Some(1))?.block_on(work)
 }

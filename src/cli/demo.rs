@@ -33,7 +33,7 @@ const MAIL: &str = "mail";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
-pub(super) fn run(location: &LocationArgs, seed: u64) -> CommandOutcome {
+pub fn run(location: &LocationArgs, seed: u64) -> CommandOutcome {
     let served = temporary_directory(location).and_then(|directory| {
         let mut values = location.values();
         values.set("upstream", "built-in");

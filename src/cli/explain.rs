@@ -12,17 +12,17 @@ use super::{
     command_error::CommandOutcome, control::perform_live, group_args::OutputArgs, printer,
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
+pub const AFTER_HELP: &str = include_str!("help/explain.txt");
 
 #[derive(Debug, Args)]
-pub(super) struct ExplainArgs {
+pub struct ExplainArgs {
     #[command(flatten)]
     body: ExplainBody,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
+pub fn run(args: ExplainArgs) -> CommandOutcome {
     let ExplainArgs { mut body, output } = args;
     let config = output.server.settings()?;
     body.key = body

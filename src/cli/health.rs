@@ -27,14 +27,14 @@ use super::{
     serve::environment,
 };
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n  \
+pub const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n  \
 scoregate health --config scoregate.toml\n  scoregate health --data-dir DIR\n\n\
 Requests /readyz from the side port given by --admin or --config, or over the Unix socket in DIR. The exit code is 0\n\
 if the server is ready, and 1 if it is not ready or does not respond within three seconds. Exit code 2 is not used,\n\
 since some supervisors reserve it.";
 
 #[derive(Debug, Args)]
-pub(super) struct HealthArgs {
+pub struct HealthArgs {
     /// Address of the side port; loopback is used for the unspecified address.
     #[arg(
         long,
@@ -80,7 +80,7 @@ impl HealthArgs {
     }
 }
 
-pub(super) fn run(args: &HealthArgs) -> CommandOutcome {
+pub fn run(args: &HealthArgs) -> CommandOutcome {
     let target = args.target()?;
     match block_on(probe(&target)) {
         Err(CommandError::Fault(error)) => Err(CommandError::Input(format!(

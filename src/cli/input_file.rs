@@ -11,15 +11,15 @@ use scoregate_base::secret::open_without_waiting;
 use super::command_error::{CommandError, CommandOutcome};
 
 /// An open file, or standard input.
-pub(super) struct InputFile {
+pub struct InputFile {
     /// The path of the file, or `standard input`.
-    pub(super) name: String,
-    pub(super) reader: Box<dyn Read + Send>,
+    pub name: String,
+    pub reader: Box<dyn Read + Send>,
 }
 
 impl InputFile {
     /// Opens a file, or standard input for `-`.
-    pub(super) fn open(path: &Path) -> CommandOutcome<Self> {
+    pub fn open(path: &Path) -> CommandOutcome<Self> {
         if path == Path::new("-") {
             return Ok(Self {
                 name: "standard input".into(),
@@ -46,12 +46,12 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// The error for a file that cannot be read.
-pub(super) fn unreadable(name: &str, error: &io::Error) -> CommandError {
+pub fn unreadable(name: &str, error: &io::Error) -> CommandError {
     CommandError::Input(format!("{name} cannot be read: {error}"))
 }
 
 /// Reads a whole file, or standard input for `-`, as text. More than `max_bytes` bytes are an error.
-pub(super) fn read_text(path: &Path, max_bytes: u64) -> CommandOutcome<String> {
+pub fn read_text(path: &Path, max_bytes: u64) -> CommandOutcome<String> {
     let InputFile { name, reader } = InputFile::open(path)?;
     let mut text = String::new();
     let read = reader

@@ -5,15 +5,15 @@ use std::io::{self, BufRead, Read as _};
 
 /// A line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct InputLine {
+pub struct InputLine {
     /// The line's number in the file, from 1.
-    pub(super) number: u64,
+    pub number: u64,
     /// The line's text, or the reason why it is invalid.
-    pub(super) text: Result<String, String>,
+    pub text: Result<String, String>,
 }
 
 /// Iterates over the lines that are not blank.
-pub(super) struct InputLines<R> {
+pub struct InputLines<R> {
     reader: R,
     max_length: usize,
     number: u64,
@@ -21,7 +21,7 @@ pub(super) struct InputLines<R> {
 
 impl<R: BufRead> InputLines<R> {
     /// Reads lines of at most `max_length` bytes.
-    pub(super) fn new(reader: R, max_length: usize) -> Self {
+    pub fn new(reader: R, max_length: usize) -> Self {
         Self {
             reader,
             max_length,

@@ -6,14 +6,14 @@ use clap::Args;
 
 /// Addresses and the data directory. These options override the configuration file.
 #[derive(Clone, Debug, Default, Args)]
-pub(super) struct LocationArgs {
+pub struct LocationArgs {
     /// Address of the public port, such as 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
-    pub(super) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Address of the side port (metrics, health), such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
-    pub(super) admin_listen: Option<SocketAddr>,
+    pub admin_listen: Option<SocketAddr>,
     /// State directory: keys, quotas, stored documents.
     #[arg(long, value_name = "DIR")]
-    pub(super) data_dir: Option<PathBuf>,
+    pub data_dir: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use super::{
     printer::{self, items},
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("help/nodes.txt");
+pub const AFTER_HELP: &str = include_str!("help/nodes.txt");
 
 const COLUMNS: [(&str, &str); 7] = [
     ("node", "node"),
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, &str); 7] = [
     ("name", "name"),
 ];
 
-pub(super) fn run(args: &OutputArgs) -> CommandOutcome {
+pub fn run(args: &OutputArgs) -> CommandOutcome {
     let command = AdminCommand::Nodes(NodesCommand::List {});
     let response = perform_once(&args.server.settings()?, command)?;
     printer::answer(response, args.json, |response| list(&response))

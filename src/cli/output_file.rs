@@ -12,7 +12,7 @@ use scoregate_store::FileReplacement;
 use super::command_error::{CommandError, CommandOutcome};
 
 /// An output file. If it is dropped before it is complete, it is removed.
-pub(super) struct OutputFile {
+pub struct OutputFile {
     replacement: FileReplacement,
     reserved: ReservedName,
 }
@@ -22,7 +22,7 @@ struct ReservedName(Option<PathBuf>);
 
 impl OutputFile {
     /// Creates the file under a temporary name. Fails without `force` if a file exists at `path`.
-    pub(super) fn create(path: &Path, force: bool) -> CommandOutcome<Self> {
+    pub fn create(path: &Path, force: bool) -> CommandOutcome<Self> {
         let shown = path.display();
         if !force {
             create_private(path).map_err(|error| {
@@ -45,12 +45,12 @@ impl OutputFile {
     }
 
     /// A writer to the file.
-    pub(super) fn writer(&self) -> io::Result<BufWriter<File>> {
+    pub fn writer(&self) -> io::Result<BufWriter<File>> {
         Ok(BufWriter::new(self.replacement.file().try_clone()?))
     }
 
     /// Makes the file durable and renames it to its path. The writer must have been flushed.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
         self.replacement.finish()?;
         self.reserved.0 = None;
         Ok(())

@@ -23,7 +23,7 @@ use super::{
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writes data to standard output.
-pub(super) fn data(text: &str) -> anyhow::Result<()> {
+pub fn data(text: &str) -> anyhow::Result<()> {
     match write(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output cannot be written"),
@@ -31,19 +31,19 @@ pub(super) fn data(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes part of the data. Fails if the pipe is closed.
-pub(super) fn write(text: &str) -> io::Result<()> {
+pub fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 /// Writes a message to standard error, replacing the progress line. Failures are ignored.
-pub(super) fn message(text: &str) {
+pub fn message(text: &str) {
     progress("");
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
 /// Replaces the progress line. Prints nothing if standard error is not a terminal.
-pub(super) fn progress(text: &str) {
+pub fn progress(text: &str) {
     let mut terminal = io::stderr().lock();
     if terminal.is_terminal() {
         drop(write!(terminal, "\r\x1b[2K{text}"));
@@ -51,12 +51,12 @@ pub(super) fn progress(text: &str) {
 }
 
 /// Writes a response as JSON.
-pub(super) fn json(response: &Value) -> anyhow::Result<()> {
+pub fn json(response: &Value) -> anyhow::Result<()> {
     data(&format!("{response:#}\n"))
 }
 
 /// Writes a response as JSON or with `show`.
-pub(super) fn answer(
+pub fn answer(
     response: Value,
     is_json: bool,
     show: impl FnOnce(Value) -> anyhow::Result<()>,
@@ -70,7 +70,7 @@ pub(super) fn answer(
 }
 
 /// Shows a response. Fails if this version cannot parse it.
-pub(super) fn response<T: DeserializeOwned>(
+pub fn response<T: DeserializeOwned>(
     response: Value,
     show: impl FnOnce(&T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -79,7 +79,7 @@ pub(super) fn response<T: DeserializeOwned>(
 
 /// Ends a command that ran a server. An error is written through the log, so that a blocked standard error delays the exit by at
 /// most half a second.
-pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
+pub fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
     let outcome = outcome.map_err(|error| {
         if log::write_line(&reason(&error)) {
             CommandError::Reported(Exit::Fault)
@@ -92,7 +92,7 @@ pub(super) fn finish_serving(outcome: anyhow::Result<()>) -> CommandOutcome {
 }
 
 /// Reports the error of a command.
-pub(super) fn report(error: CommandError) -> Exit {
+pub fn report(error: CommandError) -> Exit {
     match error {
         CommandError::Input(problem) => {
             message(&format!("error: {problem}"));
@@ -107,7 +107,7 @@ pub(super) fn report(error: CommandError) -> Exit {
 }
 
 /// The text of an internal error, with the repair steps if the store was rejected.
-pub(super) fn reason(error: &anyhow::Error) -> String {
+pub fn reason(error: &anyhow::Error) -> String {
     let recovery_steps = error
         .chain()
         .find_map(|cause| recovery_steps(cause.downcast_ref()?));
@@ -118,7 +118,7 @@ pub(super) fn reason(error: &anyhow::Error) -> String {
 }
 
 /// Formats fields with their names, one per line.
-pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
+pub fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
     let lines: Vec<String> = fields
         .into_iter()
         .map(|(name, value)| format!("{name:<18} {value}\n"))
@@ -127,10 +127,7 @@ pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) ->
 }
 
 /// Writes a table with a header row.
-pub(super) fn table(
-    header: &[&str],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> anyhow::Result<()> {
+pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> anyhow::Result<()> {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let width = |column: usize| {
         let cells = rows
@@ -158,7 +155,7 @@ pub(super) fn table(
 }
 
 /// Writes a table of JSON objects. Each column has a name and a field of the objects.
-pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Result<()> {
+pub fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Result<()> {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     table(
         &header,
@@ -172,17 +169,17 @@ pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> anyhow::Re
 }
 
 /// A field of a JSON object, or null if the field is absent.
-pub(super) fn field<'v>(object: &'v Value, name: &str) -> &'v Value {
+pub fn field<'v>(object: &'v Value, name: &str) -> &'v Value {
     object.get(name).unwrap_or(&Value::Null)
 }
 
 /// The items of a list in a JSON object; empty if the list is absent.
-pub(super) fn items<'v>(object: &'v Value, name: &str) -> &'v [Value] {
+pub fn items<'v>(object: &'v Value, name: &str) -> &'v [Value] {
     field(object, name).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A JSON value as a cell of a table.
-pub(super) fn cell(value: &Value) -> String {
+pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
         Value::String(text) => text.clone(),

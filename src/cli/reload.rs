@@ -6,11 +6,11 @@ use super::{
     command_error::CommandOutcome, control::perform_live, group_args::OutputArgs, printer,
 };
 
-pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
+pub const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
 Like SIGHUP, but prints the settings that took effect, and the settings that need a restart. If there are errors, nothing\n\
 changes, all errors are reported, and the exit code is 1.";
 
-pub(super) fn run(args: &OutputArgs) -> CommandOutcome {
+pub fn run(args: &OutputArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     let command = LiveCommand::Settings(SettingsCommand::Reload {});
     let response = perform_live(&config, &command, "there are no settings to reload")?;

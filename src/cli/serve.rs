@@ -31,11 +31,7 @@ use super::{
     printer,
 };
 
-pub(super) fn run(
-    path: Option<&Path>,
-    location: &LocationArgs,
-    reload_on_change: bool,
-) -> CommandOutcome {
+pub fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> CommandOutcome {
     let watch = path.filter(|_| reload_on_change).map(ConfigWatch::new);
     let config = settings(path, location)?;
     start_log(&config.log)?;
@@ -47,7 +43,7 @@ pub(super) fn run(
 }
 
 /// Starts the event log of a serving command.
-pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
+pub fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     log::start(config).context("the threads that write the log cannot be started")
 }
 
@@ -121,7 +117,7 @@ fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, Conf
 
 /// Options that select the server for a command.
 #[derive(Debug, Args)]
-pub(super) struct ServerArgs {
+pub struct ServerArgs {
     /// The server's data directory.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
@@ -132,7 +128,7 @@ pub(super) struct ServerArgs {
 
 impl ServerArgs {
     /// Reads the settings of the server as `serve` does, except that the backend is optional.
-    pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
+    pub fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut values = self.config.as_deref().map(read_file).unwrap_or_default();
         values.overlay(read_environment(environment()));
         if let Some(directory) = &self.data_dir {
@@ -147,7 +143,7 @@ impl ServerArgs {
 }
 
 /// The environment variables that are valid UTF-8. The names and values of settings are always valid UTF-8.
-pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
+pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
@@ -170,7 +166,7 @@ impl LocationArgs {
 }
 
 /// The runtime of a serving command.
-pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
+pub fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(workers) = workers {
         builder.worker_threads(workers);
@@ -182,14 +178,14 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
 }
 
 /// A runtime on the calling thread, for commands that rarely wait.
-pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
+pub fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
 /// SIGTERM and Ctrl-C. Created before anything is started, so that even an early signal causes an orderly shutdown.
-pub(super) struct StopSignals {
+pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
@@ -200,7 +196,7 @@ fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
 
 impl StopSignals {
     /// Installs the handlers. Must be called in a runtime.
-    pub(super) fn listen() -> anyhow::Result<Self> {
+    pub fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -208,7 +204,7 @@ impl StopSignals {
     }
 
     /// Waits for one of the signals.
-    pub(super) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -13,9 +13,9 @@ use super::{
     printer::{self, cell, field, items},
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
+pub const AFTER_HELP: &str = include_str!("help/status.txt");
 
-pub(super) fn run(args: GroupArgs<StatusCommand>) -> CommandOutcome {
+pub fn run(args: GroupArgs<StatusCommand>) -> CommandOutcome {
     let config = args.server.settings()?;
     let show: fn(Value) -> anyhow::Result<()> = match args.command {
         StatusCommand::List { .. } => |response| list(&response),

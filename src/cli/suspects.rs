@@ -11,13 +11,13 @@ use crate::admin::{
 
 use super::{command_error::CommandOutcome, control::perform_once, printer, serve::ServerArgs};
 
-pub(super) const AFTER_HELP: &str = include_str!("help/suspects.txt");
+pub const AFTER_HELP: &str = include_str!("help/suspects.txt");
 
 /// Block characters for the requests of an hour, from no requests to the maximum of all hours.
 const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 #[derive(Debug, Args)]
-pub(super) struct SuspectsArgs {
+pub struct SuspectsArgs {
     #[command(subcommand)]
     command: Option<SuspectsCommand>,
     /// Number of days to evaluate, including today.
@@ -30,7 +30,7 @@ pub(super) struct SuspectsArgs {
     json: bool,
 }
 
-pub(super) fn run(args: SuspectsArgs) -> CommandOutcome {
+pub fn run(args: SuspectsArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     let command = args
         .command

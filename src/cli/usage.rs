@@ -17,9 +17,9 @@ use super::{
     printer,
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("help/usage.txt");
+pub const AFTER_HELP: &str = include_str!("help/usage.txt");
 
-pub(super) fn run(args: GroupArgs<UsageExportCommand>) -> CommandOutcome {
+pub fn run(args: GroupArgs<UsageExportCommand>) -> CommandOutcome {
     let config = args.server.settings()?;
     block_on(export(&config, args.command, args.json))
 }

@@ -11,7 +11,7 @@ use super::{command_error::CommandOutcome, printer};
 const COMMIT: Option<&str> = option_env!("SCOREGATE_COMMIT");
 const PROFILE: Option<&str> = option_env!("SCOREGATE_PROFILE");
 
-pub(super) fn run(is_verbose: bool) -> CommandOutcome {
+pub fn run(is_verbose: bool) -> CommandOutcome {
     let mut text = concat!("scoregate ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
     if is_verbose {
         let profile = PROFILE.unwrap_or(if cfg!(debug_assertions) {

@@ -21,13 +21,13 @@ use super::{
 
 /// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder. The placeholder
 /// is never used, because any problem rejects the whole configuration.
-pub(super) struct ConfigReader<'w> {
+pub struct ConfigReader<'w> {
     written: &'w ConfigValues,
     problems: Vec<ConfigProblem>,
 }
 
 impl<'w> ConfigReader<'w> {
-    pub(super) fn of(written: &'w ConfigValues) -> Self {
+    pub fn of(written: &'w ConfigValues) -> Self {
         Self {
             written,
             problems: written.problems.clone(),
@@ -35,12 +35,12 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// The given values, for sections that read separate tables.
-    pub(super) fn written(&self) -> &'w ConfigValues {
+    pub fn written(&self) -> &'w ConfigValues {
         self.written
     }
 
     /// Returns the result if no problem was found.
-    pub(super) fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
+    pub fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
         if self.problems.is_empty() {
             Ok(read)
         } else {
@@ -48,7 +48,7 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
+    pub fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
         let found = found.map(|value| showable(path, value).to_string());
         let path = match self.written.variable(path) {
             Some(variable) => format!("{path} (from {variable})"),
@@ -66,17 +66,17 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// The number of problems so far.
-    pub(super) fn problem_count(&self) -> usize {
+    pub fn problem_count(&self) -> usize {
         self.problems.len()
     }
 
     /// Reports a problem, with the given value if there is one.
-    pub(super) fn reject(&mut self, path: &str, remedy: impl Into<String>) {
+    pub fn reject(&mut self, path: &str, remedy: impl Into<String>) {
         self.problem(path, self.maybe(path), remedy);
     }
 
     /// Reports a problem if there are more items than allowed.
-    pub(super) fn at_most(&mut self, path: &str, found: usize, most: usize, items: &str) {
+    pub fn at_most(&mut self, path: &str, found: usize, most: usize, items: &str) {
         if found > most {
             self.problem(
                 path,
@@ -87,7 +87,7 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// Reports settings that have no effect because a setting that they require is missing.
-    pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
+    pub fn without_effect(&mut self, paths: &[&str], remedy: &str) {
         let written = self.written;
         for path in paths
             .iter()
@@ -98,7 +98,7 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// The names of a table's subtables, in order.
-    pub(super) fn names_in(&self, table: &str) -> Vec<&'w str> {
+    pub fn names_in(&self, table: &str) -> Vec<&'w str> {
         let below = self
             .written
             .values
@@ -109,7 +109,7 @@ impl<'w> ConfigReader<'w> {
         names
     }
 
-    pub(super) fn unknown_paths(&mut self, endpoints: &EndpointTable) {
+    pub fn unknown_paths(&mut self, endpoints: &EndpointTable) {
         for table in self
             .written
             .empty_tables
@@ -140,17 +140,17 @@ impl<'w> ConfigReader<'w> {
         }
     }
 
-    pub(super) fn maybe(&self, path: &str) -> Option<&'w Value> {
+    pub fn maybe(&self, path: &str) -> Option<&'w Value> {
         self.written.values.get(path)
     }
 
     /// A setting, or its default. If the setting is invalid, a placeholder.
-    pub(super) fn get<T: SettingValue + Default>(&mut self, path: &str) -> T {
+    pub fn get<T: SettingValue + Default>(&mut self, path: &str) -> T {
         self.optional(path).unwrap_or_default()
     }
 
     /// A setting, or its default. `None` if there is no default, or if the setting is invalid.
-    pub(super) fn optional<T: SettingValue>(&mut self, path: &str) -> Option<T> {
+    pub fn optional<T: SettingValue>(&mut self, path: &str) -> Option<T> {
         let Setting { kind, .. } = setting_of(path)?;
         let Some(value) = self.maybe(path) else {
             return T::read(&setting_of(path)?.default_value()?, *kind);
@@ -164,7 +164,7 @@ impl<'w> ConfigReader<'w> {
 
     /// A secret. If the secret is in a file, the file is reloaded, and a later secret must have at least `min_length`
     /// characters.
-    pub(super) fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
+    pub fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
         let secret = Secret::new(self.optional(path)?);
         let file = self
@@ -177,11 +177,7 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// The client certificate and its private key, which must be given together.
-    pub(super) fn certificate_pair(
-        &mut self,
-        certificate: &str,
-        key: &str,
-    ) -> Option<(PathBuf, PathBuf)> {
+    pub fn certificate_pair(&mut self, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
         let certificate_file = self.optional(certificate);
         let key_file = self.optional(key);
         if certificate_file.is_some() && key_file.is_none() {

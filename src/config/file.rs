@@ -26,7 +26,7 @@ pub struct ConfigValues {
 
 /// The source of a setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum SettingOrigin {
+pub enum SettingOrigin {
     #[default]
     File,
     /// The environment variable with this name.

@@ -79,7 +79,7 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 }
 
 /// Returns whether a setting takes effect at the next start.
-pub(super) fn needs_restart(path: &str) -> bool {
+pub fn needs_restart(path: &str) -> bool {
     match setting_of(path) {
         Some(setting) => setting.needs_restart,
         // Changes in the named tables of tiers and certificates take effect immediately.

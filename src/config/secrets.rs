@@ -49,7 +49,7 @@ fn read_headers(written: &mut ConfigValues) {
 }
 
 /// The file that contains the value of a header.
-pub(super) fn header_file(value: &Value) -> Option<&str> {
+pub fn header_file(value: &Value) -> Option<&str> {
     value
         .as_table()
         .filter(|table| table.len() == 1)?

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// A type that a setting can have.
-pub(super) trait SettingValue: Sized {
+pub trait SettingValue: Sized {
     /// The value as this type. `None` if it is not a value of this kind.
     fn read(value: &Value, kind: ValueKind) -> Option<Self>;
 }

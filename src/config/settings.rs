@@ -5,7 +5,7 @@
 use toml::Value;
 
 /// The suffix of a setting that names the file containing a secret.
-pub(super) const IN_A_FILE: &str = "_file";
+pub const IN_A_FILE: &str = "_file";
 
 /// The type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,12 +211,12 @@ impl Setting {
 }
 
 /// The setting with this path.
-pub(super) fn setting_of(path: &str) -> Option<&'static Setting> {
+pub fn setting_of(path: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.path == path)
 }
 
 /// The environment variable of a setting.
-pub(super) fn variable(path: &str) -> String {
+pub fn variable(path: &str) -> String {
     format!("SCOREGATE_{}", path.replace('.', "_").to_uppercase())
 }
 

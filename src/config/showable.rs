@@ -12,7 +12,7 @@ const HIDDEN: &str = "…";
 
 /// A value without secrets. In addition to secret settings, a URL can contain a password, and a mapped path or a
 /// database URL can contain a fixed parameter with a credential.
-pub(super) fn showable(path: &str, value: &Value) -> Value {
+pub fn showable(path: &str, value: &Value) -> Value {
     let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
     if is_secret {
         return HIDDEN.into();

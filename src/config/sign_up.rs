@@ -20,7 +20,7 @@ const BASE_URL: &str = "service.base_url";
 const MAX_DOMAINS: usize = 10_000;
 
 /// Reads the settings of the site, which depend on other settings. `None` if the site is disabled.
-pub(super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
+pub fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
     let is_on: bool = reading.get(SIGN_UP);
     let terms_version = reading.get("site.terms_version");
     let applications_per_account = reading.get("site.applications_per_account");

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::config_reader::ConfigReader;
 
 /// A table and its place in the file. Problems are reported with the place, the value and a remedy.
-pub(super) struct TableReader<'r, 'w> {
+pub struct TableReader<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     place: String,
     /// `None` if each setting is looked up by its full path in the file.
@@ -14,7 +14,7 @@ pub(super) struct TableReader<'r, 'w> {
 
 impl<'r, 'w> TableReader<'r, 'w> {
     /// The table at a path of the file.
-    pub(super) fn at(reading: &'r mut ConfigReader<'w>, place: impl Into<String>) -> Self {
+    pub fn at(reading: &'r mut ConfigReader<'w>, place: impl Into<String>) -> Self {
         Self {
             reading,
             place: place.into(),
@@ -23,7 +23,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// An item of a list, if it is a table that contains only these settings.
-    pub(super) fn item(
+    pub fn item(
         &mut self,
         list: &str,
         number: usize,
@@ -46,7 +46,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// A table that is the value of a setting.
-    pub(super) fn within(&mut self, setting: &str, table: &'w Table) -> TableReader<'_, 'w> {
+    pub fn within(&mut self, setting: &str, table: &'w Table) -> TableReader<'_, 'w> {
         TableReader {
             place: self.path(setting),
             reading: &mut *self.reading,
@@ -55,7 +55,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// The given value of a setting.
-    pub(super) fn value(&self, setting: &str) -> Option<&'w Value> {
+    pub fn value(&self, setting: &str) -> Option<&'w Value> {
         match self.table {
             Some(table) => table.get(setting),
             None => self.reading.maybe(&self.path(setting)),
@@ -63,7 +63,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// Reads an optional setting. An invalid value is reported.
-    pub(super) fn optional<T>(
+    pub fn optional<T>(
         &mut self,
         setting: &str,
         remedy: impl Into<String>,
@@ -77,7 +77,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// Reads a required setting.
-    pub(super) fn needed<T>(
+    pub fn needed<T>(
         &mut self,
         setting: &str,
         remedy: impl Into<String>,
@@ -91,14 +91,14 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// Reads a setting that is true or false. Default: false.
-    pub(super) fn flag(&mut self, setting: &str, question: &str) -> bool {
+    pub fn flag(&mut self, setting: &str, question: &str) -> bool {
         let remedy = format!("write true or false: {question}");
         self.optional(setting, remedy, Value::as_bool)
             .unwrap_or_default()
     }
 
     /// Reads a required string on one line. Returns an empty string if it is invalid.
-    pub(super) fn line(&mut self, setting: &str, most: usize) -> &'w str {
+    pub fn line(&mut self, setting: &str, most: usize) -> &'w str {
         let remedy = format!("write one line of at most {most} bytes");
         self.needed(setting, remedy, |value| {
             value.as_str().filter(|text| {
@@ -109,14 +109,14 @@ impl<'r, 'w> TableReader<'r, 'w> {
     }
 
     /// Reports a problem with a setting or, if the name is empty, with the table itself.
-    pub(super) fn problem(&mut self, setting: &str, remedy: impl Into<String>) {
+    pub fn problem(&mut self, setting: &str, remedy: impl Into<String>) {
         let found = self.value(setting);
         let path = self.path(setting);
         self.reading.problem(&path, found, remedy);
     }
 
     /// The number of problems with all tables so far.
-    pub(super) fn problem_count(&self) -> usize {
+    pub fn problem_count(&self) -> usize {
         self.reading.problem_count()
     }
 
@@ -127,10 +127,7 @@ impl<'r, 'w> TableReader<'r, 'w> {
 }
 
 /// A list of words that `read` accepts.
-pub(super) fn list<T, C: FromIterator<T>>(
-    value: &Value,
-    read: impl Fn(&str) -> Option<T>,
-) -> Option<C> {
+pub fn list<T, C: FromIterator<T>>(value: &Value, read: impl Fn(&str) -> Option<T>) -> Option<C> {
     let items = value.as_array()?.iter();
     items.map(|one| read(one.as_str()?)).collect()
 }

@@ -25,12 +25,12 @@ const NAMED_TABLES: [(&str, &[&str]); 4] = [
     ),
 ];
 /// Settings in a table of `endpoints`.
-pub(super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
+pub const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
 /// The table of headers for the backend, whose values may be secrets.
-pub(super) const UPSTREAM_HEADERS: &str = "upstream.headers";
+pub const UPSTREAM_HEADERS: &str = "upstream.headers";
 
 /// Returns whether a path is a setting in a named table. `sections::mapping` checks the paths below `mapping`.
-pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
+pub fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
     if path == UPSTREAM_HEADERS || path.starts_with("mapping.") {
         return true;
     }
@@ -46,7 +46,7 @@ pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
 
 /// Returns whether a table may be empty. All settings in an empty table have their defaults, or the table contains no
 /// named tables yet.
-pub(super) fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
+pub fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
     if let Some(("mapping" | "freshness", name)) = table.split_once('.') {
         return is_stored(name, endpoints);
     }
@@ -61,7 +61,7 @@ fn is_stored(name: &str, endpoints: &EndpointTable) -> bool {
 }
 
 /// Returns whether the table at a path is a single value, such as the fields of a mapping, or headers.
-pub(super) fn is_one_value(path: &str) -> bool {
+pub fn is_one_value(path: &str) -> bool {
     path == UPSTREAM_HEADERS
         || matches!(
             path.split('.').collect::<Vec<_>>().as_slice(),

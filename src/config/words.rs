@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::settings::SETTINGS;
 
 /// The known setting closest to a path, if its edit distance is at most 3.
-pub(super) fn nearest(path: &str) -> Option<&'static str> {
+pub fn nearest(path: &str) -> Option<&'static str> {
     let candidates = SETTINGS
         .iter()
         .map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
@@ -16,7 +16,7 @@ pub(super) fn nearest(path: &str) -> Option<&'static str> {
 }
 
 /// Parses a duration such as `"10s"`. `None` for zero, invalid text and more than ten years.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let millis = match unit {
         "ms" => 1,
@@ -32,7 +32,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Parses a size such as `"8MiB"` into bytes.
-pub(super) fn size(text: &str) -> Option<u64> {
+pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let bytes = match unit {
         "B" => 1,

@@ -40,16 +40,16 @@ pub struct FetchFailure {
 
 /// The last fetch that succeeded, and the last that failed.
 #[derive(Debug, Default)]
-pub(super) struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
+pub struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
 
 impl LastFetches {
     /// Records that a fetch succeeded, or that the backend reported that the model does not exist.
-    pub(super) fn succeeded(&self, at: Wall) {
+    pub fn succeeded(&self, at: Wall) {
         self.0.lock().0 = Some(at);
     }
 
     /// Records that a fetch failed.
-    pub(super) fn failed(&self, key: &DocumentKey, failure: &UpstreamFailure, at: Wall) {
+    pub fn failed(&self, key: &DocumentKey, failure: &UpstreamFailure, at: Wall) {
         let reason = failure
             .to_string()
             .chars()
@@ -63,7 +63,7 @@ impl LastFetches {
     }
 
     /// The last success and the last failure.
-    pub(super) fn both(&self) -> (Option<Wall>, Option<FetchFailure>) {
+    pub fn both(&self) -> (Option<Wall>, Option<FetchFailure>) {
         self.0.lock().clone()
     }
 }

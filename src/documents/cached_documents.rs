@@ -38,17 +38,17 @@ use crate::documents::{
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
 
 /// A backend response that confirms a document.
-pub(in crate::documents) struct Confirmation {
+pub struct Confirmation {
     /// The document that was stored when the request was sent.
-    pub(in crate::documents) before: Option<Arc<StoredDocument>>,
+    pub before: Option<Arc<StoredDocument>>,
     /// When the request was sent.
-    pub(in crate::documents) requested_at: Mono,
+    pub requested_at: Mono,
     /// When the response arrived.
-    pub(in crate::documents) answered: Now,
+    pub answered: Now,
     /// The next refresh, if the response states it.
-    pub(in crate::documents) next_refresh: Option<Wall>,
+    pub next_refresh: Option<Wall>,
     /// The time of the response's data, if the response states it.
-    pub(in crate::documents) stated_at: Option<Wall>,
+    pub stated_at: Option<Wall>,
 }
 
 /// A stored document, for the operator. The field names are the names in `GET /v1/cache/list`.

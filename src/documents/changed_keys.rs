@@ -11,7 +11,7 @@ use scoregate_base::routes::DocumentKey;
 
 /// Keys of documents that have changed and have not been written yet.
 #[derive(Debug)]
-pub(super) struct ChangedKeys {
+pub struct ChangedKeys {
     /// `None` without a disk mirror.
     keys: Option<Mutex<HashSet<DocumentKey>>>,
     noted: Notify,
@@ -19,7 +19,7 @@ pub(super) struct ChangedKeys {
 
 impl ChangedKeys {
     /// Creates a channel. If `is_read` is false, it collects no keys.
-    pub(super) fn new(is_read: bool) -> Self {
+    pub fn new(is_read: bool) -> Self {
         Self {
             keys: is_read.then(Mutex::default),
             noted: Notify::new(),
@@ -28,7 +28,7 @@ impl ChangedKeys {
 
     /// Records that a document was stored, confirmed or removed. Must be called after the change, because otherwise the
     /// previous state may be written.
-    pub(super) fn note(&self, key: &DocumentKey) {
+    pub fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
             keys.lock().insert(key.clone());
             // The writer is notified after the key is listed. The notification is kept while the writer is busy, so
@@ -38,12 +38,12 @@ impl ChangedKeys {
     }
 
     /// Waits until keys are listed.
-    pub(super) async fn wait(&self) {
+    pub async fn wait(&self) {
         self.noted.notified().await;
     }
 
     /// Removes and returns all keys.
-    pub(super) fn take(&self) -> HashSet<DocumentKey> {
+    pub fn take(&self) -> HashSet<DocumentKey> {
         self.keys
             .as_ref()
             .map(|keys| std::mem::take(&mut *keys.lock()))

@@ -11,7 +11,7 @@ use scoregate_observe::{telemetry::trace::TraceContext, traces::RequestSpan};
 
 /// The priority with which a request or a background task fetches a document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FetchPriority<'r> {
+pub struct FetchPriority<'r> {
     /// The priority class in the queue.
     pub(super) class: PriorityClass,
     /// The trace of the request.
@@ -26,16 +26,16 @@ pub(crate) struct FetchPriority<'r> {
 
 /// The current priority of a fetch, and the trace of the request that started it.
 #[derive(Clone, Debug)]
-pub(super) struct FetchContext {
-    pub(super) priority: CurrentPriority,
-    pub(super) trace: Option<TraceContext>,
-    pub(super) confirmed_since: Option<Mono>,
-    pub(super) span: Option<Arc<RequestSpan>>,
+pub struct FetchContext {
+    pub priority: CurrentPriority,
+    pub trace: Option<TraceContext>,
+    pub confirmed_since: Option<Mono>,
+    pub span: Option<Arc<RequestSpan>>,
 }
 
 impl FetchPriority<'static> {
     /// The priority of a background refresh.
-    pub(crate) const BACKGROUND: Self = Self {
+    pub const BACKGROUND: Self = Self {
         class: PriorityClass::Refresh,
         trace: None,
         span: None,
@@ -46,7 +46,7 @@ impl FetchPriority<'static> {
 
 impl<'r> FetchPriority<'r> {
     /// The priority of a caller's request.
-    pub(crate) fn caller(
+    pub fn caller(
         application: ApplicationId,
         is_paid: bool,
         trace: Option<&'r TraceContext>,

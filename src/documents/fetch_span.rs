@@ -10,12 +10,7 @@ use scoregate_base::{clock::Now, routes::DocumentKey};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 /// Starts the span. `backend` is the address of the backend. The built-in backend has no URL.
-pub(super) fn begin(
-    request: &RequestSpan,
-    key: &DocumentKey,
-    backend: &str,
-    started: Now,
-) -> OpenSpan {
+pub fn begin(request: &RequestSpan, key: &DocumentKey, backend: &str, started: Now) -> OpenSpan {
     let is_remote = backend.contains("://");
     let mut span = if is_remote {
         request.child("GET", TracedSpanKind::Client, started)
@@ -41,7 +36,7 @@ pub(super) fn begin(
 }
 
 /// The status of a response, if it is known.
-pub(super) fn status(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Option<u16> {
+pub fn status(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Option<u16> {
     match fetched {
         Ok(UpstreamResponse::Content { .. } | UpstreamResponse::Nothing { .. }) => Some(200),
         Ok(UpstreamResponse::Unchanged { .. }) => Some(304),
@@ -59,13 +54,7 @@ pub(super) fn status(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Opt
 }
 
 /// Ends the span at the end of the response.
-pub(super) fn end(
-    mut span: OpenSpan,
-    status: Option<u16>,
-    end: FetchEnd,
-    waiters: usize,
-    ended: Now,
-) {
+pub fn end(mut span: OpenSpan, status: Option<u16>, end: FetchEnd, waiters: usize, ended: Now) {
     if let Some(status) = status {
         span.set("http.response.status_code", status);
     }

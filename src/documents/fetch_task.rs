@@ -35,7 +35,7 @@ const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
 /// The reason why a fetch returned no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FetchError {
+pub enum FetchError {
     /// The model is unknown to the backend.
     NoSuchModel,
     /// The model is not listed, and it is another caller's turn to request an unlisted model.
@@ -43,13 +43,13 @@ pub(crate) enum FetchError {
     Backend(UpstreamFailure),
 }
 
-pub(crate) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
+pub type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 
 /// The right to make a fetch whose result all waiting requests share.
-pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;
+pub type FetchLeader = FlightLeader<FetchResult, FetchContext>;
 
 /// Performs fetches, and caches their failures.
-pub(super) struct FetchWorker {
+pub struct FetchWorker {
     documents: Arc<Documents>,
     upstream: ProtectedUpstream,
     /// Recently failed fetches, by key.
@@ -64,7 +64,7 @@ pub(super) struct FetchWorker {
 
 impl FetchWorker {
     /// Creates a worker that fetches from `upstream` into `documents`.
-    pub(super) fn new(
+    pub fn new(
         documents: Arc<Documents>,
         upstream: ProtectedUpstream,
         fleet: Option<Arc<FleetDocuments>>,
@@ -94,21 +94,21 @@ impl FetchWorker {
     }
 
     /// The backend with its queue and circuit breaker.
-    pub(super) fn upstream(&self) -> &ProtectedUpstream {
+    pub fn upstream(&self) -> &ProtectedUpstream {
         &self.upstream
     }
 
     /// Documents that cannot be fetched for now.
-    pub(super) fn negative(&self) -> &NegativeCache<FetchError> {
+    pub fn negative(&self) -> &NegativeCache<FetchError> {
         &self.negative
     }
 
-    pub(super) fn last(&self) -> &LastFetches {
+    pub fn last(&self) -> &LastFetches {
         &self.last
     }
 
     /// Makes one fetch. A panic counts as a failure: the waiting requests get the failure, and it is cached.
-    pub(super) async fn run(&self, leader: FetchLeader) {
+    pub async fn run(&self, leader: FetchLeader) {
         let key = leader.key().clone();
         if AssertUnwindSafe(self.fetch(leader))
             .catch_unwind()

@@ -29,7 +29,7 @@ use super::{
 
 /// The reason why a request got no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WaitError {
+pub enum WaitError {
     /// The fetch failed.
     Fetch(FetchError),
     /// The fetch took longer than a request may wait.
@@ -46,7 +46,7 @@ struct JoinedFetch {
 
 /// The outcome of a fetch, as far as it can be known before the fetch starts.
 #[derive(Clone, Debug)]
-pub(crate) enum FetchForesight {
+pub enum FetchForesight {
     /// The result is known, so no fetch is made.
     Known(FetchResult),
     /// A fetch of the document is in flight.

@@ -16,7 +16,7 @@ const TOLERANCE: Duration = Duration::from_millis(100);
 
 /// The next step of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SharedFetchStep {
+pub enum SharedFetchStep {
     /// Take the published document.
     Take(PublishedDocument),
     /// Claim the document, and fetch it.
@@ -29,32 +29,32 @@ pub(super) enum SharedFetchStep {
 
 /// A refresh that this gateway has followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FollowedRefresh {
-    pub(super) agreed: AgreedRefresh,
+pub struct FollowedRefresh {
+    pub agreed: AgreedRefresh,
     /// When the refresh was detected. The confirmation times of this gateway's documents are compared with it.
-    pub(super) at: Mono,
+    pub at: Mono,
 }
 
 /// The conditions under which a published document can be used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FleetNeed {
+pub struct FleetNeed {
     /// Whether the document becomes outdated when the backend refreshes.
-    pub(super) follows_backend: bool,
+    pub follows_backend: bool,
     /// The last refresh that this gateway detected or followed.
-    pub(super) last_detected: Mono,
+    pub last_detected: Mono,
     /// The time from which the stored document may be fetched again, if any.
-    pub(super) due_since: Option<Mono>,
+    pub due_since: Option<Mono>,
     /// The document must have been confirmed at this time or later, if this is set.
-    pub(super) confirmed_since: Option<Mono>,
+    pub confirmed_since: Option<Mono>,
     /// The interval between requests for a document whose refresh is overdue.
-    pub(super) overdue_interval: Duration,
+    pub overdue_interval: Duration,
     /// A version that cannot be used.
-    pub(super) unusable: Option<u64>,
+    pub unusable: Option<u64>,
 }
 
 impl FleetNeed {
     /// The earliest confirmation time that suffices.
-    pub(super) fn since(
+    pub fn since(
         &self,
         clock: &EngineClock,
         refresh: Option<AgreedRefresh>,
@@ -77,7 +77,7 @@ impl FleetNeed {
     }
 
     /// The next step if a confirmation at `since` or later suffices.
-    pub(super) fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
+    pub fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
         let now = state.clock.at;
         match (
             state.published.as_ref().filter(|published| {
@@ -96,7 +96,7 @@ impl FleetNeed {
 }
 
 /// The latest time that the store's clock may have shown at this local time.
-pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
+pub fn latest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
         mono: clock.sent,
@@ -105,7 +105,7 @@ pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
 }
 
 /// The earliest time that the store's clock may have shown at this local time.
-pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
+pub fn earliest(clock: &EngineClock, at: Mono) -> Wall {
     Now {
         wall: clock.at,
         mono: clock.received,
@@ -114,7 +114,7 @@ pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
 }
 
 /// The earliest local time at which the store's clock may have shown this time.
-pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
+pub fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,
         mono: clock.sent,
@@ -123,7 +123,7 @@ pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
 }
 
 /// The latest local time at which the store's clock may have shown this time.
-pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
+pub fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     Now {
         wall: clock.at,
         mono: clock.received,
@@ -133,7 +133,7 @@ pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
 
 /// The earliest time of a refresh that can explain a change of this document: just after the document was last
 /// confirmed. A refresh that another gateway detected at this time or later is the same refresh.
-pub(super) fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
+pub fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
     let confirmed = before.published.map_or_else(
         || earliest(clock, before.confirmed),
         |PublishedVersion { confirmed, .. }| confirmed,

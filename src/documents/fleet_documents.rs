@@ -57,7 +57,7 @@ pub struct SharedFetches {
 
 /// A document that this gateway has claimed.
 #[derive(Clone, Debug)]
-pub(super) struct FleetClaim {
+pub struct FleetClaim {
     number: u64,
     /// The document that was published when the claim was made. No other gateway publishes during the claim.
     published: Option<PublishedDocument>,
@@ -66,16 +66,16 @@ pub(super) struct FleetClaim {
 
 /// A document taken from the store.
 #[derive(Debug)]
-pub(super) struct TakenDocument {
-    pub(super) published: PublishedDocument,
+pub struct TakenDocument {
+    pub published: PublishedDocument,
     /// `None` if this gateway already has the content.
-    pub(super) content: Option<Bytes>,
-    pub(super) clock: EngineClock,
+    pub content: Option<Bytes>,
+    pub clock: EngineClock,
 }
 
 /// The result of a gateway's request for a document.
 #[derive(Debug)]
-pub(super) enum FleetTurn {
+pub enum FleetTurn {
     /// Another gateway fetched the document.
     Taken(TakenDocument),
     /// This gateway has to fetch the document.
@@ -87,7 +87,7 @@ pub(super) enum FleetTurn {
 }
 
 /// The documents that several gateways share.
-pub(super) struct FleetDocuments {
+pub struct FleetDocuments {
     fetches: SharedFetches,
     /// Whether the last call to the store failed.
     is_away: AtomicBool,
@@ -101,7 +101,7 @@ pub(super) struct FleetDocuments {
 
 impl FleetClaim {
     /// The publication of a document that was confirmed under this claim.
-    pub(super) fn publication(
+    pub fn publication(
         &self,
         content: Bytes,
         confirmed: Mono,
@@ -119,7 +119,7 @@ impl FleetClaim {
 }
 
 impl FleetDocuments {
-    pub(super) fn new(
+    pub fn new(
         fetches: SharedFetches,
         clock: Clock,
         instruments: Arc<DocumentInstruments>,
@@ -136,13 +136,13 @@ impl FleetDocuments {
         }
     }
 
-    pub(super) fn backend(&self) -> &str {
+    pub fn backend(&self) -> &str {
         &self.fetches.backend
     }
 
     /// Requests a document of which this gateway has the version `known`. Takes it, claims it, or waits for the gateway
     /// that is fetching it.
-    pub(super) async fn turn(&self, name: &str, need: &FleetNeed, known: Option<u64>) -> FleetTurn {
+    pub async fn turn(&self, name: &str, need: &FleetNeed, known: Option<u64>) -> FleetTurn {
         let turn = self
             .attempt(self.try_turn(name, need, known))
             .await
@@ -230,7 +230,7 @@ impl FleetDocuments {
 
     /// The document that was published when a claim was made, unless this gateway has it. Its validators make a cheaper
     /// conditional request possible.
-    pub(super) async fn published_before(
+    pub async fn published_before(
         &self,
         name: &str,
         claim: &FleetClaim,
@@ -253,7 +253,7 @@ impl FleetDocuments {
     /// Publishes a document that this gateway fetched. `known` is an earlier version with the same content. If
     /// it is still the published version, only a confirmation is published. Returns the document's version, or
     /// `None` if it was not published.
-    pub(super) async fn publish(
+    pub async fn publish(
         &self,
         name: &str,
         claim: &FleetClaim,
@@ -290,14 +290,14 @@ impl FleetDocuments {
     }
 
     /// Ends a claim without a document. After a failure, the other gateways wait briefly before they retry.
-    pub(super) async fn release(&self, name: &str, claim: &FleetClaim, has_failed: bool) {
+    pub async fn release(&self, name: &str, claim: &FleetClaim, has_failed: bool) {
         let hold_off = has_failed.then_some(HOLD_OFF);
         self.attempt(self.fetches.shared.release(name, claim.number, hold_off))
             .await;
     }
 
     /// Requests the right to poll the backend for a refresh, unless another gateway polled after `since`.
-    pub(super) async fn probe_turn(&self, since: Mono) -> FleetTurn {
+    pub async fn probe_turn(&self, since: Mono) -> FleetTurn {
         let need = FleetNeed {
             confirmed_since: Some(since),
             overdue_interval: Duration::MAX,
@@ -309,14 +309,14 @@ impl FleetDocuments {
     }
 
     /// Publishes the time at which this gateway polled the backend.
-    pub(super) async fn probed(&self, claim: &FleetClaim, at: Mono) {
+    pub async fn probed(&self, claim: &FleetClaim, at: Mono) {
         let poll = claim.publication(Bytes::new(), at, Wall::default(), String::new());
         self.publish(PROBE, claim, poll, None).await;
     }
 
     /// Agrees with the other gateways on a refresh that was detected at `at` because a document has changed. If no
     /// document is given, the refresh counts as new. `None` if this gateway works alone.
-    pub(super) async fn agree(
+    pub async fn agree(
         &self,
         changed: Option<(&DocumentKey, &StoredDocument, &StoredDocument)>,
         at: Mono,
@@ -344,7 +344,7 @@ impl FleetDocuments {
     }
 
     /// Records that this gateway follows a refresh, and returns it. If the same refresh was already recorded, returns it as first recorded.
-    pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
+    pub fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
         // The comparison and the replacement are atomic, because fetches and the refresher may follow refreshes
         // concurrently.
         let mut followed = self.followed.lock();
@@ -356,17 +356,17 @@ impl FleetDocuments {
     }
 
     /// The newest refresh that this gateway has followed.
-    pub(super) fn followed(&self) -> Option<FollowedRefresh> {
+    pub fn followed(&self) -> Option<FollowedRefresh> {
         *self.followed.lock()
     }
 
     /// Removes documents from the store.
-    pub(super) async fn withdraw(&self, names: Vec<String>) {
+    pub async fn withdraw(&self, names: Vec<String>) {
         self.attempt(self.fetches.shared.withdraw(names)).await;
     }
 
     /// Reads the newest refresh whenever the store reports a change.
-    pub(super) async fn watch(&self) {
+    pub async fn watch(&self) {
         loop {
             if self.fetches.shared.published().await.is_err() {
                 // Without the pause, this would be a busy loop during a database outage.
@@ -380,7 +380,7 @@ impl FleetDocuments {
     }
 
     /// Waits for a refresh that another gateway detected.
-    pub(super) async fn next_agreed(&self) -> FollowedRefresh {
+    pub async fn next_agreed(&self) -> FollowedRefresh {
         loop {
             let noted = self.noted.lock().take();
             match noted.filter(|noted| self.is_new(noted.agreed)) {
@@ -408,7 +408,7 @@ impl FleetDocuments {
     }
 
     /// Probes the store if it is unreachable. Called every few seconds.
-    pub(super) async fn ask_again(&self) {
+    pub async fn ask_again(&self) {
         // The flag only saves calls, so a stale value costs at most one call.
         if !self.is_away.load(Ordering::Relaxed) {
             return;

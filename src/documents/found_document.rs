@@ -7,23 +7,23 @@ use scoregate_base::clock::Mono;
 
 /// A stored document, and whether a request may use it.
 #[derive(Clone, Debug)]
-pub(crate) struct FoundDocument {
+pub struct FoundDocument {
     /// The document with its dates.
-    pub(crate) stored: Arc<StoredDocument>,
+    pub stored: Arc<StoredDocument>,
     /// When the document's refresh is due, as far as is known.
-    pub(crate) due: Mono,
+    pub due: Mono,
     /// Whether the document may be served.
-    pub(crate) verdict: Freshness,
+    pub verdict: Freshness,
 }
 
 impl FoundDocument {
     /// Whether the document is not due for a refresh.
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub fn is_fresh(&self) -> bool {
         self.verdict == Freshness::Fresh
     }
 
     /// Whether the document can be served without waiting for the backend.
-    pub(crate) fn is_servable(&self) -> bool {
+    pub fn is_servable(&self) -> bool {
         match self.verdict {
             Freshness::Fresh | Freshness::StaleWhileRevalidate => true,
             Freshness::StaleIfError | Freshness::Expired => false,

@@ -77,16 +77,16 @@ fn header_text(value: Option<&HeaderValue>) -> Option<String> {
 
 /// A document read from its record.
 #[derive(Debug)]
-pub(super) struct RestoredDocument {
-    pub(super) key: DocumentKey,
-    pub(crate) stored: StoredDocument,
+pub struct RestoredDocument {
+    pub key: DocumentKey,
+    pub stored: StoredDocument,
     /// When a refresh of the backend was last detected.
-    pub(super) refreshed_at: Mono,
+    pub refreshed_at: Mono,
 }
 
 /// The reason why a record is unusable.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum UnusableRecord {
+pub enum UnusableRecord {
     #[error("the file name is not a document name")]
     Name,
     #[error("its header cannot be read: {0}")]
@@ -98,7 +98,7 @@ pub(super) enum UnusableRecord {
 }
 
 /// Encodes a document. `content` is omitted for a document that was only confirmed.
-pub(super) fn write(
+pub fn write(
     key: &DocumentKey,
     stored: &StoredDocument,
     refreshed_at: Mono,
@@ -141,7 +141,7 @@ pub(super) fn write(
 }
 
 /// Decodes a document.
-pub(super) fn read(
+pub fn read(
     record: &MirrorRecord,
     backend: &str,
     retention: &Retention,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use scoregate_base::{clock::Mono, keys::ApplicationId};
 
 /// Interval between two fetches of unlisted models.
-pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for which a refused caller keeps its turn without another request. `Retry-After` is one interval, and clients
 /// may be a little late.
 const TURN_TTL: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 64;
 
 /// Assigns turns to callers in the order in which they were refused.
 #[derive(Debug, Default)]
-pub(super) struct ProbeTurns(Mutex<CallerTurns>);
+pub struct ProbeTurns(Mutex<CallerTurns>);
 
 #[derive(Debug, Default)]
 struct CallerTurns {
@@ -32,7 +32,7 @@ struct CallerTurns {
 
 impl ProbeTurns {
     /// Takes the turn for a caller if the turn is free and no other caller has waited longer.
-    pub(super) fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
+    pub fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
         self.0.lock().take(caller, now)
     }
 }

@@ -17,7 +17,7 @@ use scoregate_base::{
 
 /// The backend's refreshes, as far as they are known.
 #[derive(Debug, Default)]
-pub(super) struct RefreshSchedule {
+pub struct RefreshSchedule {
     /// The time of the last detected refresh, in nanoseconds of monotonic time. Documents confirmed earlier are
     /// outdated.
     last_detected: AtomicU64,
@@ -35,25 +35,25 @@ pub(super) struct RefreshSchedule {
 
 /// A refresh that was detected by a request's fetch.
 #[derive(Clone, Debug)]
-pub(super) struct DetectedRefresh {
+pub struct DetectedRefresh {
     /// The changed document.
-    pub(super) document: DocumentKey,
+    pub document: DocumentKey,
     /// The document that was stored before.
-    pub(super) before: Arc<StoredDocument>,
+    pub before: Arc<StoredDocument>,
     /// The new document.
-    pub(super) stored: Arc<StoredDocument>,
+    pub stored: Arc<StoredDocument>,
     /// When the new document was received.
-    pub(super) at: Mono,
+    pub at: Mono,
 }
 
 impl RefreshSchedule {
     /// When a refresh was last detected.
-    pub(super) fn last_detected(&self) -> Mono {
+    pub fn last_detected(&self) -> Mono {
         Mono::from_nanos(self.last_detected.load(Ordering::Acquire))
     }
 
     /// Records a detected refresh.
-    pub(super) fn record_refresh(&self, now: Mono) {
+    pub fn record_refresh(&self, now: Mono) {
         // Detections can be recorded out of order. The time must not go back, because outdated documents would become current
         // again.
         self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
@@ -61,7 +61,7 @@ impl RefreshSchedule {
 
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, the change counts as
     /// this refresh. Otherwise it may affect only that document, and other documents must not be marked as outdated.
-    pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
+    pub fn record_changed_document(&self, detected: DetectedRefresh) {
         if self
             .interval()
             .is_some_and(|interval| interval.expected() <= detected.at)
@@ -72,7 +72,7 @@ impl RefreshSchedule {
     }
 
     /// Waits until a request's fetch detects a new refresh.
-    pub(super) async fn next_detected(&self) -> DetectedRefresh {
+    pub async fn next_detected(&self) -> DetectedRefresh {
         loop {
             let detected = self.detected.lock().take();
             match detected.filter(|detected| detected.at > self.last_detected()) {
@@ -83,54 +83,54 @@ impl RefreshSchedule {
     }
 
     /// Records the next refresh that a response states.
-    pub(super) fn state(&self, due: Wall) {
+    pub fn state(&self, due: Wall) {
         // These times are read independently, so no ordering is needed.
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
     /// The next refresh according to the newest response, if it is in the future.
-    pub(super) fn stated_after(&self, now: Wall) -> Option<Wall> {
+    pub fn stated_after(&self, now: Wall) -> Option<Wall> {
         self.stated().filter(|stated| *stated > now)
     }
 
     /// The next refresh according to the newest response. It may be in the past.
-    pub(super) fn stated(&self) -> Option<Wall> {
+    pub fn stated(&self) -> Option<Wall> {
         let stated = self.stated.load(Ordering::Relaxed);
         (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
     /// Records the time of data that changes with each refresh of the backend. A time in the future is caused by a wrong clock
     /// and counts as `now`.
-    pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
+    pub fn record_data(&self, generated_at: Wall, now: Wall) {
         self.newest
             .fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);
     }
 
     /// Clears the time of the newest data.
-    pub(super) fn forget_data(&self) {
+    pub fn forget_data(&self) {
         self.newest.store(0, Ordering::Relaxed);
     }
 
     /// The time of the newest data.
-    pub(super) fn newest_data(&self) -> Option<Wall> {
+    pub fn newest_data(&self) -> Option<Wall> {
         let newest = self.newest.load(Ordering::Relaxed);
         (newest > 0).then(|| Wall::from_seconds(newest))
     }
 
     /// The next refresh according to the measured interval. It may be in the past.
-    pub(super) fn expected(&self) -> Option<Mono> {
+    pub fn expected(&self) -> Option<Mono> {
         self.interval().map(|interval| interval.expected())
     }
 
     /// The next refresh according to the measured interval, if it is in the future.
-    pub(super) fn expected_after(&self, now: Now) -> Option<Wall> {
+    pub fn expected_after(&self, now: Now) -> Option<Wall> {
         self.expected()
             .filter(|expected| *expected > now.mono)
             .map(|expected| now.wall_at(expected))
     }
 
     /// Sets the first interval, unless an interval is already set.
-    pub(super) fn begin(&self, interval: RefreshInterval) {
+    pub fn begin(&self, interval: RefreshInterval) {
         // The check and the change are made under one lock, so that only the first document sets the interval.
         let mut known = self.interval.lock();
         if known.is_none() {
@@ -140,7 +140,7 @@ impl RefreshSchedule {
     }
 
     /// Waits until the interval is set, and returns it.
-    pub(super) async fn begun(&self) -> RefreshInterval {
+    pub async fn begun(&self) -> RefreshInterval {
         loop {
             match self.interval() {
                 Some(interval) => return interval,
@@ -150,7 +150,7 @@ impl RefreshSchedule {
     }
 
     /// Updates the interval.
-    pub(super) fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
+    pub fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
         let mut interval = self.interval.lock();
         *interval = interval.map(step);
     }

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The decision on which gateway fetches a document.
-pub(super) enum FetchTurn {
+pub enum FetchTurn {
     /// Another gateway fetched the document, which is now stored here.
     Taken(Arc<StoredDocument>),
     /// The fetch of another gateway failed a moment ago.
@@ -37,7 +37,7 @@ pub(super) enum FetchTurn {
 }
 
 /// Shares fetches with other gateways.
-pub(super) struct SharedFetch {
+pub struct SharedFetch {
     /// `None` if there is no shared store.
     fleet: Option<Arc<FleetDocuments>>,
     documents: Arc<Documents>,
@@ -46,7 +46,7 @@ pub(super) struct SharedFetch {
 }
 
 impl SharedFetch {
-    pub(super) fn new(
+    pub fn new(
         fleet: Option<Arc<FleetDocuments>>,
         documents: Arc<Documents>,
         builders: Arc<Semaphore>,
@@ -62,7 +62,7 @@ impl SharedFetch {
 
     /// Waits for this gateway's turn, or takes the document. If `confirmed_since` is given, the document must have been
     /// confirmed at that time or later.
-    pub(super) async fn turn<T, N>(
+    pub async fn turn<T, N>(
         &self,
         leader: &FlightLeader<T, N>,
         before: Option<&Arc<StoredDocument>>,
@@ -215,7 +215,7 @@ impl SharedFetch {
     }
 
     /// Publishes a document that this gateway fetched under a claim, and returns it with its version.
-    pub(super) async fn publish(
+    pub async fn publish(
         &self,
         key: &DocumentKey,
         claim: &FleetClaim,
@@ -249,7 +249,7 @@ impl SharedFetch {
     }
 
     /// Ends a claim without a document.
-    pub(super) async fn release(&self, key: &DocumentKey, claim: &FleetClaim, has_failed: bool) {
+    pub async fn release(&self, key: &DocumentKey, claim: &FleetClaim, has_failed: bool) {
         if let Some(fleet) = &self.fleet {
             fleet.release(&key.address(), claim, has_failed).await;
         }

@@ -44,7 +44,7 @@ struct SlotPool {
 
 /// A slot, which is released when dropped.
 #[derive(Debug)]
-pub(super) struct ConcurrencySlot<'c> {
+pub struct ConcurrencySlot<'c> {
     _permit: SemaphorePermit<'c>,
 }
 

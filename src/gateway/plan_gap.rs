@@ -90,7 +90,7 @@ impl PlanGap {
 }
 
 /// The allowed values of a parameter, for a caller with these periods.
-pub(super) fn allowed(param: Param, periods: PeriodSet) -> AllowedValues {
+pub fn allowed(param: Param, periods: PeriodSet) -> AllowedValues {
     if param == Param::Period {
         return AllowedValues::Words(periods.iter().map(Period::word).collect());
     }

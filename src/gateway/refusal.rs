@@ -402,6 +402,6 @@ const fn plural(number: u32) -> &'static str {
 
 /// A wait in whole seconds, rounded up, and at least one second, so that a client that waits this long is never too
 /// early.
-pub(super) fn whole_seconds(wait: Duration) -> u64 {
+pub fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

@@ -8,7 +8,7 @@ use scoregate_observe::telemetry::metrics::{
 };
 
 /// Metric handles for the addresses of the backend, in the configured order.
-pub(crate) struct AddressMetrics {
+pub struct AddressMetrics {
     requests: MetricFamily<Counter, AddressLabel>,
     failures: MetricFamily<Counter, AddressLabel>,
     usable: MetricFamily<Gauge, AddressLabel>,

@@ -10,7 +10,7 @@ use scoregate_observe::telemetry::metrics::{MetricLabel, metric_label};
 
 /// The endpoint label of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestSubject {
+pub enum RequestSubject {
     /// An endpoint of the API.
     Endpoint(Route),
     /// A page that needs no key.
@@ -32,11 +32,11 @@ metric_label! {
 
 /// A configured tier, or no tier.
 #[derive(Clone, Copy)]
-pub(super) struct TierLabel(pub(super) Option<TierIndex>);
+pub struct TierLabel(pub Option<TierIndex>);
 
 metric_label! {
     /// A pool of concurrency slots.
-    pub(crate) enum PoolLabel: "pool" {
+    pub enum PoolLabel: "pool" {
         Cached = "cached",
         Waiting = "waiting",
     }
@@ -69,7 +69,7 @@ impl RequestSubject {
     }
 
     /// The endpoint, if there is one.
-    pub(crate) const fn endpoint(self) -> Option<Route> {
+    pub const fn endpoint(self) -> Option<Route> {
         match self {
             Self::Endpoint(route) => Some(route),
             Self::Page | Self::Options | Self::Nothing => None,
@@ -77,7 +77,7 @@ impl RequestSubject {
     }
 
     /// The label value, also used in logs.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Endpoint(route) => route.name(),
             Self::Page => "page",

@@ -42,7 +42,7 @@ metric_handles! {
 }
 
 /// Counts a request as waiting until this value is dropped.
-pub(crate) struct WaitingRequest<'i>(&'i Gauge);
+pub struct WaitingRequest<'i>(&'i Gauge);
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
@@ -52,17 +52,17 @@ impl Drop for WaitingRequest<'_> {
 
 /// The measurements of an answered request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestObservation {
-    pub(crate) subject: RequestSubject,
-    pub(crate) tier: Option<TierIndex>,
-    pub(crate) status: StatusCode,
-    pub(crate) took: Duration,
+pub struct RequestObservation {
+    pub subject: RequestSubject,
+    pub tier: Option<TierIndex>,
+    pub status: StatusCode,
+    pub took: Duration,
     /// Source of the document.
-    pub(crate) outcome: Option<CacheOutcome>,
+    pub outcome: Option<CacheOutcome>,
     /// Time since the backend confirmed the document.
-    pub(crate) age: Option<Duration>,
+    pub age: Option<Duration>,
     /// The error code, and the exhausted rule if there is one.
-    pub(crate) refused: Option<(ErrorCode, Option<LimitRule>)>,
+    pub refused: Option<(ErrorCode, Option<LimitRule>)>,
 }
 
 impl RequestInstruments {

@@ -11,7 +11,7 @@ use super::metric_handles::metric_handles;
 
 metric_handles! {
     /// Metric handles for the shared store.
-    pub(crate) struct SharedStoreMetrics;
+    pub struct SharedStoreMetrics;
     pub(super) fn new(registry);
 
     standby_missing: Gauge = gauge "scoregate_store_standby_missing",

@@ -97,7 +97,7 @@ impl PublishedKeys {
 }
 
 /// Whether a string has the form of a signature: two DER-encoded integers in Base64.
-pub(super) fn has_form(signature: &str) -> bool {
+pub fn has_form(signature: &str) -> bool {
     let der = BASE64.decode(signature.as_bytes()).unwrap_or_default();
     SequenceOf::<UintRef<'_>, 2>::from_der(&der).is_ok_and(|pair| pair.len() == 2)
 }

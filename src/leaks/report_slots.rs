@@ -13,14 +13,14 @@ const OF_ADDRESS: usize = 8;
 
 /// The addresses that occupy slots.
 #[derive(Default)]
-pub(super) struct ReportSlots(Mutex<Vec<IpAddr>>);
+pub struct ReportSlots(Mutex<Vec<IpAddr>>);
 
 /// An occupied slot, which is released when dropped.
-pub(super) struct ReportSlot(Arc<ReportSlots>, IpAddr);
+pub struct ReportSlot(Arc<ReportSlots>, IpAddr);
 
 impl ReportSlots {
     /// Takes a slot for a client, if one is free.
-    pub(super) fn take(self: &Arc<Self>, client: IpAddr) -> Option<ReportSlot> {
+    pub fn take(self: &Arc<Self>, client: IpAddr) -> Option<ReportSlot> {
         let client = network(client);
         let mut occupied = self.0.lock();
         let own = occupied.iter().filter(|other| **other == client).count();

@@ -8,11 +8,11 @@ const MAX_PLACE: usize = 1_000;
 
 /// A token that was found in public.
 #[derive(Deserialize)]
-pub(super) struct ReportedToken {
-    pub(super) token: String,
+pub struct ReportedToken {
+    pub token: String,
     /// The name of the pattern that matched the token.
     #[serde(rename = "type", default)]
-    pub(super) kind: String,
+    pub kind: String,
     /// The URL at which the token was found.
     #[serde(default)]
     url: Option<String>,
@@ -23,16 +23,16 @@ pub(super) struct ReportedToken {
 
 /// The feedback about a token.
 #[derive(Serialize)]
-pub(super) struct TokenLabel<'t> {
-    pub(super) token_hash: String,
-    pub(super) token_type: &'t str,
+pub struct TokenLabel<'t> {
+    pub token_hash: String,
+    pub token_type: &'t str,
     label: &'static str,
 }
 
 impl ReportedToken {
     /// The place where the token was found: an `https` URL in visible ASCII without a user name or a key. Otherwise a
     /// text that contains only a word and a digest from the report.
-    pub(super) fn place(&self, form: &KeyForm) -> String {
+    pub fn place(&self, form: &KeyForm) -> String {
         let url = self.url.as_deref().unwrap_or_default();
         let is_fit = url.starts_with("https://") && check_web_address(url).is_ok();
         if is_fit && url.len() <= MAX_PLACE && !form.is_within(url) {
@@ -59,7 +59,7 @@ impl ReportedToken {
     }
 
     /// The feedback for the token.
-    pub(super) fn label(&self, is_key: bool) -> TokenLabel<'_> {
+    pub fn label(&self, is_key: bool) -> TokenLabel<'_> {
         let label = if is_key {
             "true_positive"
         } else {

@@ -13,14 +13,14 @@ use super::{
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct MailDirectory {
+pub struct MailDirectory {
     path: PathBuf,
     print: fn(&str),
 }
 
 impl MailDirectory {
     /// Creates the directory if it is missing.
-    pub(super) fn open(path: &Path, print: fn(&str)) -> io::Result<Self> {
+    pub fn open(path: &Path, print: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Ok(Self {
             path: path.to_owned(),
@@ -30,7 +30,7 @@ impl MailDirectory {
 
     /// Writes an email and prints its text. The file is renamed to its final name only when it is complete. Writing the
     /// same email again replaces the file.
-    pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
+    pub async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
         let directory = self.path.clone();
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());
         let written = tokio::task::spawn_blocking(move || write(&directory, &mail)).await;

@@ -7,7 +7,7 @@ use super::message::InvalidMail;
 
 /// A step of an SMTP session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SmtpStep {
+pub enum SmtpStep {
     /// Connection, greeting and EHLO, with implicit TLS if configured.
     Connect,
     StartTls,
@@ -24,12 +24,12 @@ pub(super) enum SmtpStep {
 
 /// The code of a reply, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReplyCode {
-    pub(super) code: u16,
+pub struct ReplyCode {
+    pub code: u16,
     /// The enhanced code, such as 5.1.1.
-    pub(super) enhanced: Option<(u16, u16, u16)>,
+    pub enhanced: Option<(u16, u16, u16)>,
     /// Whether the text mentions relaying. Some servers, such as Exim, send no enhanced codes.
-    pub(super) mentions_relaying: bool,
+    pub mentions_relaying: bool,
 }
 
 /// The reason why mail cannot be sent with these settings.
@@ -59,7 +59,7 @@ pub enum UnusableTransport {
 
 /// The effect of a failure on this email and on others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureScope {
+pub enum FailureScope {
     /// Every further attempt would also fail, so the email is not retried.
     Final,
     /// The email may be accepted later. Other emails may be accepted now on the same connection.
@@ -77,9 +77,9 @@ pub(super) enum FailureScope {
 /// The reason why an email was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub(super) struct MailFailure {
+pub struct MailFailure {
     reason: String,
-    pub(super) scope: FailureScope,
+    pub scope: FailureScope,
 }
 
 impl From<InvalidMail> for MailFailure {
@@ -89,7 +89,7 @@ impl From<InvalidMail> for MailFailure {
 }
 
 impl MailFailure {
-    pub(super) fn new(scope: FailureScope, reason: impl Into<String>) -> Self {
+    pub fn new(scope: FailureScope, reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
             scope,
@@ -97,7 +97,7 @@ impl MailFailure {
     }
 
     /// The failure for a library error.
-    pub(super) fn from_library(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
+    pub fn from_library(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
         let text = error.source().map(ToString::to_string).unwrap_or_default();
         match error.status() {
             Some(code) => Self::from_reply(step, &ReplyCode::new(code.into(), &text)),
@@ -105,7 +105,7 @@ impl MailFailure {
         }
     }
 
-    pub(super) fn from_reply(step: SmtpStep, reply: &ReplyCode) -> Self {
+    pub fn from_reply(step: SmtpStep, reply: &ReplyCode) -> Self {
         let scope = match reply.code {
             421 if step == SmtpStep::Sender => FailureScope::Ended,
             _ if step.is_before_the_recipient() || reply.is_about_the_login() => {
@@ -119,7 +119,7 @@ impl MailFailure {
     }
 
     /// The failure for a stream error.
-    pub(super) fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
+    pub fn from_stream(step: SmtpStep, error: &(dyn Error + 'static)) -> Self {
         if let Some(tls) = tls_error(error) {
             return Self::new(FailureScope::AllMail, format!("TLS failed: {tls}"));
         }
@@ -135,13 +135,13 @@ impl MailFailure {
         Self::new(scope, reason)
     }
 
-    pub(super) fn from_timeout(step: SmtpStep) -> Self {
+    pub fn from_timeout(step: SmtpStep) -> Self {
         let reason = format!("no reply to {step} within mail.timeout");
         Self::new(step.scope_without_reply(), reason)
     }
 
     /// Whether other emails would fail in the same way.
-    pub(super) fn is_about_all_mail(&self) -> bool {
+    pub fn is_about_all_mail(&self) -> bool {
         match self.scope {
             FailureScope::AllMail | FailureScope::Ended => true,
             FailureScope::Final | FailureScope::Mail | FailureScope::Connection => false,
@@ -149,7 +149,7 @@ impl MailFailure {
     }
 
     /// Whether the server replied. If it did, the connection can be used for other emails.
-    pub(super) fn keeps_the_connection(&self) -> bool {
+    pub fn keeps_the_connection(&self) -> bool {
         match self.scope {
             FailureScope::Final | FailureScope::Mail => true,
             FailureScope::Connection | FailureScope::Ended | FailureScope::AllMail => false,
@@ -157,13 +157,13 @@ impl MailFailure {
     }
 
     /// Whether no further attempt will be made to send the email.
-    pub(super) fn is_permanent(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         self.scope == FailureScope::Final
     }
 }
 
 impl ReplyCode {
-    pub(super) fn new(code: u16, text: &str) -> Self {
+    pub fn new(code: u16, text: &str) -> Self {
         Self {
             code,
             enhanced: enhanced(text),

@@ -19,14 +19,14 @@ const MAX_RECEIVED: usize = 32 << 10;
 const MAX_LINES: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct LimitedStream<S> {
+pub struct LimitedStream<S> {
     stream: S,
     bytes_left: usize,
     lines_left: usize,
 }
 
 impl<S> LimitedStream<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub fn new(stream: S) -> Self {
         Self {
             stream,
             bytes_left: MAX_RECEIVED,

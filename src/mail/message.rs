@@ -24,19 +24,19 @@ use scoregate_store::NewMail;
 pub struct SenderMailbox(Mailbox);
 
 /// An email that is ready to be sent.
-pub(super) struct OutgoingMail {
-    pub(super) message_id: String,
-    pub(super) queued_at: Wall,
-    pub(super) sender: Address,
-    pub(super) recipient: Address,
+pub struct OutgoingMail {
+    pub message_id: String,
+    pub queued_at: Wall,
+    pub sender: Address,
+    pub recipient: Address,
     /// The plain text.
-    pub(super) text: String,
-    pub(super) content: Vec<u8>,
+    pub text: String,
+    pub content: Vec<u8>,
 }
 
 /// The reason why a queued email cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidMail {
+pub enum InvalidMail {
     #[error("the address of the recipient is invalid")]
     Recipient,
     #[error("the message id is invalid")]
@@ -75,7 +75,7 @@ impl fmt::Display for SenderMailbox {
 }
 
 /// Builds the MIME message of an email. Each attempt has the same headers.
-pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingMail, InvalidMail> {
+pub fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingMail, InvalidMail> {
     let recipient: Address = mail.recipient.parse().map_err(|_| InvalidMail::Recipient)?;
     if !is_usable(&recipient) {
         return Err(InvalidMail::Recipient);
@@ -114,7 +114,7 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
 
 impl OutgoingMail {
     /// Whether every server can transport the email.
-    pub(super) fn is_ascii(&self) -> bool {
+    pub fn is_ascii(&self) -> bool {
         let recipient: &str = self.recipient.as_ref();
         recipient.is_ascii() && self.content.is_ascii()
     }

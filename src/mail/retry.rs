@@ -14,19 +14,19 @@ const FIRST_DELAY: Duration = Duration::from_secs(5);
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Delay after the failed attempt with this number.
-pub(super) fn delay(attempt: u32, longest: Duration) -> Duration {
+pub fn delay(attempt: u32, longest: Duration) -> Duration {
     // 16 doublings exceed every limit, and many more would overflow.
     let doublings = attempt.saturating_sub(1).min(16);
     FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }
 
 /// Whether an email has expired.
-pub(super) fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
+pub fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
     claimed.mail.expires_at <= now
 }
 
 /// The result of an attempt, for the metrics.
-pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
+pub fn result(attempted: &Result<(), MailFailure>) -> MailResult {
     match attempted {
         Ok(()) => MailResult::Sent,
         Err(failure) if failure.is_permanent() => MailResult::Refused,
@@ -35,7 +35,7 @@ pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
 }
 
 /// The next state of an email after an attempt.
-pub(super) fn recorded(
+pub fn recorded(
     claimed: &ClaimedMail,
     attempted: &Result<(), MailFailure>,
     now: Wall,
@@ -47,7 +47,7 @@ pub(super) fn recorded(
 }
 
 /// The record of an attempt after which the email is retried, at most `longest` later.
-pub(super) fn deferred(
+pub fn deferred(
     claimed: &ClaimedMail,
     failure: &impl Display,
     longest: Duration,
@@ -64,12 +64,12 @@ pub(super) fn deferred(
 }
 
 /// An email that was sent, was refused or has expired.
-pub(super) fn removed(claimed: &ClaimedMail) -> MailAttempt {
+pub fn removed(claimed: &ClaimedMail) -> MailAttempt {
     attempt(claimed, MailOutcome::Remove)
 }
 
 /// An email that was claimed but not attempted. It is due immediately.
-pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
+pub fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
     attempt(
         claimed,
         MailOutcome::Retry {

@@ -26,7 +26,7 @@ const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A client for one server.
-pub(super) struct SmtpClient {
+pub struct SmtpClient {
     server: SmtpServer,
     tls: MailTls,
     name: ClientId,
@@ -35,14 +35,14 @@ pub(super) struct SmtpClient {
 }
 
 /// One connection for several emails, opened for the first email.
-pub(super) struct SmtpSession<'c> {
+pub struct SmtpSession<'c> {
     client: &'c SmtpClient,
     connection: Option<Box<AsyncSmtpConnection>>,
 }
 
 impl SmtpClient {
     /// Reads the CA certificates. Does not connect.
-    pub(super) fn new(
+    pub fn new(
         server: &SmtpServer,
         from: &SenderMailbox,
         timeout: Duration,
@@ -58,7 +58,7 @@ impl SmtpClient {
     }
 
     /// A session that connects when the first email is sent.
-    pub(super) fn session(&self) -> SmtpSession<'_> {
+    pub fn session(&self) -> SmtpSession<'_> {
         SmtpSession {
             client: self,
             connection: None,
@@ -143,7 +143,7 @@ impl SmtpClient {
 impl SmtpSession<'_> {
     /// Sends an email. Servers limit the number of emails per connection, so if the connection ends before this email,
     /// a new connection is opened.
-    pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
+    pub async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
             Err(failure) if is_used && failure.scope == FailureScope::Ended => {
@@ -185,7 +185,7 @@ impl SmtpSession<'_> {
     }
 
     /// Ends the session with QUIT.
-    pub(super) async fn close(self) {
+    pub async fn close(self) {
         if let Some(mut connection) = self.connection {
             // All emails have been acknowledged, so this reply is not needed.
             drop(

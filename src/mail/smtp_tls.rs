@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The encryption of connections.
-pub(super) enum MailTls {
+pub enum MailTls {
     Off,
     StartTls(TlsParameters),
     /// TLS from the beginning, with the expected name in the certificate.
@@ -27,7 +27,7 @@ pub(super) enum MailTls {
 
 impl MailTls {
     /// Reads the CA certificates.
-    pub(super) fn with(server: &SmtpServer) -> Result<Self, UnusableTransport> {
+    pub fn with(server: &SmtpServer) -> Result<Self, UnusableTransport> {
         if server.tls == SmtpTls::Off {
             return Ok(Self::Off);
         }

@@ -19,7 +19,7 @@ enum TransportKind {
 }
 
 /// One connection for several emails.
-pub(super) enum MailSession<'t> {
+pub enum MailSession<'t> {
     Smtp(SmtpSession<'t>),
     Directory(&'t MailDirectory),
 }
@@ -54,7 +54,7 @@ impl MailTransport {
 
 impl MailSession<'_> {
     /// Sends an email.
-    pub(super) async fn send(&mut self, mail: OutgoingMail) -> Result<(), MailFailure> {
+    pub async fn send(&mut self, mail: OutgoingMail) -> Result<(), MailFailure> {
         match self {
             Self::Smtp(session) => session.send(&mail).await,
             Self::Directory(directory) => directory.write(mail).await,
@@ -62,7 +62,7 @@ impl MailSession<'_> {
     }
 
     /// Ends the session.
-    pub(super) async fn close(self) {
+    pub async fn close(self) {
         match self {
             Self::Smtp(session) => session.close().await,
             Self::Directory(_) => {}

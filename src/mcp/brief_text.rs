@@ -16,7 +16,7 @@ struct BriefBody {
 
 /// The table for a response of this endpoint: a line about the data, the names of the fields, and a row for each item.
 /// `None` if `body` is not a response of the API.
-pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
+pub fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     let BriefBody {
         generated_at,
         period,

@@ -2,29 +2,29 @@
 
 use http::{HeaderMap, HeaderValue};
 
-pub(super) const VERSION: &str = "mcp-protocol-version";
-pub(super) const METHOD: &str = "mcp-method";
-pub(super) const NAME: &str = "mcp-name";
+pub const VERSION: &str = "mcp-protocol-version";
+pub const METHOD: &str = "mcp-method";
+pub const NAME: &str = "mcp-name";
 
 /// The fields that are read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct McpHeaders<'h> {
-    pub(super) origin: SentField<'h>,
-    pub(super) content_type: SentField<'h>,
-    pub(super) version: SentField<'h>,
-    pub(super) method: SentField<'h>,
-    pub(super) name: SentField<'h>,
+pub struct McpHeaders<'h> {
+    pub origin: SentField<'h>,
+    pub content_type: SentField<'h>,
+    pub version: SentField<'h>,
+    pub method: SentField<'h>,
+    pub name: SentField<'h>,
 }
 
 /// The first value of a field, and whether there are more values.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SentField<'h> {
-    pub(super) first: Option<&'h HeaderValue>,
-    pub(super) is_repeated: bool,
+pub struct SentField<'h> {
+    pub first: Option<&'h HeaderValue>,
+    pub is_repeated: bool,
 }
 
 impl<'h> McpHeaders<'h> {
-    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+    pub fn of(headers: &'h HeaderMap) -> Self {
         let mut found = Self::default();
         for (name, value) in headers {
             let field = match name.as_str() {

@@ -18,15 +18,15 @@ pub fn tool_name(endpoint: &Endpoint) -> String {
 
 /// A tool.
 #[derive(Debug)]
-pub(super) struct McpTool {
-    pub(super) endpoint: &'static Endpoint,
-    pub(super) name: String,
+pub struct McpTool {
+    pub endpoint: &'static Endpoint,
+    pub name: String,
     /// The path before and after an id.
     path: [String; 2],
 }
 
 impl McpTool {
-    pub(super) fn new(endpoint: &'static Endpoint) -> Self {
+    pub fn new(endpoint: &'static Endpoint) -> Self {
         let path = endpoint.documented_path();
         let (before, after) = path.split_once("{id}").unwrap_or((&path, ""));
         Self {
@@ -42,7 +42,7 @@ impl McpTool {
     }
 
     /// The entry in the tool list.
-    pub(super) fn description(&self) -> Value {
+    pub fn description(&self) -> Value {
         let properties: Map<String, Value> = self
             .params()
             .map(|param| (param.name().to_owned(), schema(param)))
@@ -67,7 +67,7 @@ impl McpTool {
 
     /// Path and query of the request that corresponds to a call. The gateway checks the values. Only arguments with an
     /// unknown name or type are refused here.
-    pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
+    pub fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
         for (name, value) in arguments {
             if !value
                 .get()

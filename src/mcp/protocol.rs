@@ -12,7 +12,7 @@ const STATELESS: &str = PROTOCOLS[0];
 
 /// The kind of revision that a request follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProtocolEra {
+pub enum ProtocolEra {
     /// Each request states its version.
     Stateless,
     /// The version is negotiated in a handshake. The server does not store it.
@@ -21,7 +21,7 @@ pub(super) enum ProtocolEra {
 
 impl ProtocolEra {
     /// The kind of revision that a request follows. Returns an error if the headers do not match the body.
-    pub(super) fn of<'m>(
+    pub fn of<'m>(
         message: &RpcMessage<'m>,
         headers: &McpHeaders<'_>,
     ) -> Result<Self, BadMessage<'m>> {
@@ -72,7 +72,7 @@ impl ProtocolEra {
 
 /// The revision that is negotiated in a handshake. The stateless revision has no handshake, so it is never offered
 /// here.
-pub(super) fn agreed(requested: Option<&str>) -> &'static str {
+pub fn agreed(requested: Option<&str>) -> &'static str {
     let [_, newest, oldest] = PROTOCOLS;
     if requested == Some(oldest) {
         oldest

@@ -24,34 +24,34 @@ pub struct RpcMessage<'m> {
 
 /// A string, borrowed from the message unless it has escapes.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
+pub struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
 
 /// The arguments of a call, each as JSON.
-pub(super) type CallArguments<'m> = BTreeMap<RpcText<'m>, &'m RawValue>;
+pub type CallArguments<'m> = BTreeMap<RpcText<'m>, &'m RawValue>;
 
 /// The parameters of all methods of the protocol.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RpcParams<'m> {
+pub struct RpcParams<'m> {
     #[serde(borrow)]
-    pub(super) name: Option<RpcText<'m>>,
+    pub name: Option<RpcText<'m>>,
     #[serde(borrow)]
-    pub(super) arguments: Option<CallArguments<'m>>,
+    pub arguments: Option<CallArguments<'m>>,
     #[serde(borrow)]
-    pub(super) protocol_version: Option<RpcText<'m>>,
+    pub protocol_version: Option<RpcText<'m>>,
     #[serde(rename = "_meta", borrow)]
-    pub(super) meta: Option<RequestMeta<'m>>,
+    pub meta: Option<RequestMeta<'m>>,
 }
 
 /// The metadata of each request, in protocol revisions without a handshake.
 #[derive(Debug, Deserialize)]
-pub(super) struct RequestMeta<'m> {
+pub struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
-    pub(super) version: Option<RpcText<'m>>,
+    pub version: Option<RpcText<'m>>,
     #[serde(rename = "io.modelcontextprotocol/clientInfo")]
-    pub(super) client_info: Option<IgnoredAny>,
+    pub client_info: Option<IgnoredAny>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
-    pub(super) client_capabilities: Option<IgnoredAny>,
+    pub client_capabilities: Option<IgnoredAny>,
 }
 
 /// An invalid message. The response is an error.
@@ -64,11 +64,11 @@ pub struct BadMessage<'m> {
 
 /// An error of JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RpcError {
-    pub(super) code: i32,
-    pub(super) message: Cow<'static, str>,
+pub struct RpcError {
+    pub code: i32,
+    pub message: Cow<'static, str>,
     /// Additional data as JSON.
-    pub(super) data: Option<String>,
+    pub data: Option<String>,
 }
 
 /// A message whose parameters are deserialized as `P`.
@@ -99,16 +99,16 @@ impl Borrow<str> for RpcText<'_> {
 
 impl RpcError {
     // JSON-RPC 2.0, section 5.1.
-    pub(super) const PARSE: i32 = -32_700;
-    pub(super) const INVALID_REQUEST: i32 = -32_600;
-    pub(super) const METHOD_NOT_FOUND: i32 = -32_601;
-    pub(super) const INVALID_PARAMS: i32 = -32_602;
-    pub(super) const HEADER_MISMATCH: i32 = -32_020;
-    pub(super) const UNSUPPORTED_VERSION: i32 = -32_022;
+    pub const PARSE: i32 = -32_700;
+    pub const INVALID_REQUEST: i32 = -32_600;
+    pub const METHOD_NOT_FOUND: i32 = -32_601;
+    pub const INVALID_PARAMS: i32 = -32_602;
+    pub const HEADER_MISMATCH: i32 = -32_020;
+    pub const UNSUPPORTED_VERSION: i32 = -32_022;
     /// A code outside the ranges that JSON-RPC and the protocol reserve.
-    pub(super) const UNAUTHENTICATED: i32 = 401;
+    pub const UNAUTHENTICATED: i32 = 401;
 
-    pub(super) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
             message: message.into(),

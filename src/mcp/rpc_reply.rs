@@ -7,7 +7,7 @@ use scoregate_base::routes::{append, append_string};
 use super::rpc_message::RpcError;
 
 /// A response with a result, which is JSON.
-pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
+pub fn result(id: &str, result: &[u8]) -> Bytes {
     const BEFORE_ID: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
     const AFTER_ID: &str = ",\"result\":";
     // The buffer has the exact size, so that it becomes the body without a copy.
@@ -20,7 +20,7 @@ pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
 }
 
 /// A response with an error. The id is `None` if it could not be read.
-pub(super) fn error(id: Option<&str>, error: &RpcError) -> Bytes {
+pub fn error(id: Option<&str>, error: &RpcError) -> Bytes {
     let mut body = Vec::new();
     append(&mut body, &["{\"jsonrpc\":\"2.0\""]);
     if let Some(id) = id {

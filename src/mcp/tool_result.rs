@@ -28,7 +28,7 @@ struct RefusalBody {
 
 /// Turns an API response into the response to the MCP call with this id. The body of the API response is either a ready-made
 /// result that is stored with the document, or any other body of the API.
-pub(super) async fn translated(
+pub async fn translated(
     id: &str,
     endpoint: &Endpoint,
     response: Response<Full<Bytes>>,
@@ -92,7 +92,7 @@ fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
 }
 
 /// Sets the headers of a JSON response.
-pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
+pub fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, body.len().into());
     headers.insert(CACHE_CONTROL, NO_STORE);

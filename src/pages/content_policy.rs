@@ -5,21 +5,21 @@ use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
 /// The policy of files that are not HTML. Browsers display text and JSON with their own styles.
-pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+pub const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The inline content that an HTML page may use. Everything else is blocked, except the icon and forms that are
 /// sent to this service.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AllowedContent<'p> {
+pub struct AllowedContent<'p> {
     /// The text of the page's only `style` element.
-    pub(super) style: &'p str,
+    pub style: &'p str,
     /// The text of the page's only script, which may send requests to this service.
-    pub(super) script: Option<&'p str>,
+    pub script: Option<&'p str>,
 }
 
 impl AllowedContent<'_> {
     /// The policy for the page. Computes hashes, so callers should store the result.
-    pub(super) fn policy(&self) -> String {
+    pub fn policy(&self) -> String {
         format!(
             "default-src 'none'; {}style-src '{}'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
             self.script

@@ -16,13 +16,13 @@ use super::{
     site_links::TERMS,
 };
 
-pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
-pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
+pub const SECURITY_TXT: &str = "/.well-known/security.txt";
+pub const API_CATALOG: &str = "/.well-known/api-catalog";
 
-pub(super) const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
+pub const REGISTRY_AUTH: &str = "/.well-known/mcp-registry-auth";
 
 /// The API in a sentence.
-pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
+pub const SUMMARY: &str = "Benchmark data on AI models, read-only.";
 
 /// Media type of the catalog. The profile says that the link set is an API catalog.
 const LINKSET: &str =
@@ -34,7 +34,7 @@ const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);
 
 /// The file `robots.txt`. Longer rules take precedence over shorter rules. The exceptions come first for programs that
 /// use the first match.
-pub(super) fn robots(config: &PagesConfig) -> String {
+pub fn robots(config: &PagesConfig) -> String {
     let account = if config.sign_up {
         format!("Disallow: {ACCOUNT}\n")
     } else {
@@ -50,7 +50,7 @@ pub(super) fn robots(config: &PagesConfig) -> String {
 
 /// The addresses that a language model needs, with a line about each. Addresses are absolute if the public address is
 /// known.
-pub(super) fn llms(config: &PagesConfig) -> String {
+pub fn llms(config: &PagesConfig) -> String {
     let root = config.root().unwrap_or_default();
     let endpoints = config.endpoints.iter().map(|row| {
         let path = row.segments.join("/");
@@ -85,7 +85,7 @@ fn interfaces(config: &PagesConfig, root: &str) -> Vec<Value> {
 }
 
 /// The catalog, which contains the only API of this service. The links are absolute, so the public address is needed.
-pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
+pub fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
     let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
     let elsewhere = |url: &String| json!({ "href": url });
@@ -121,14 +121,14 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
 
 /// The lines of `security.txt`, except for `Expires`.
 #[derive(Clone, Debug)]
-pub(super) struct SecurityTxt {
+pub struct SecurityTxt {
     contact: String,
     rest: String,
 }
 
 impl SecurityTxt {
     /// Creates the file. `None` if there is no contact, which RFC 9116 requires.
-    pub(super) fn of(config: &PagesConfig) -> Option<Self> {
+    pub fn of(config: &PagesConfig) -> Option<Self> {
         let contact = format!("Contact: {}\n", config.links.security_contact.as_ref()?);
         // RFC 9116 requires that URLs in this file begin with https://.
         let root = config.root().filter(|root| root.starts_with("https://"));
@@ -150,7 +150,7 @@ impl SecurityTxt {
     }
 
     /// The file for the current day. It changes at 00:00 UTC.
-    pub(super) fn page(&self, now: Wall) -> Page {
+    pub fn page(&self, now: Wall) -> Page {
         let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
         let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
         // The file is generated for each request, so it is not compressed.

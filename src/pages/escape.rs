@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Escapes text for an element or for an attribute in double quotes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -19,7 +19,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// Appends formatted text.
-pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
+pub fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
     html.write_fmt(more)
         .expect("writing to a string cannot fail");
 }

@@ -1,7 +1,7 @@
 //! Minimal HTML generation: templates, tables, code. All text that is not a template is escaped. No page is built from
 //! a request.
 
-pub(super) use super::escape::{escape, push};
+pub use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use scoregate_base::clock::Wall;
 
@@ -11,7 +11,7 @@ const SEARCH: &str = "<form class=\"search\" role=\"search\" action=\"/docs\"><l
     <input type=\"search\" id=\"search\" name=\"search\" placeholder=\"Search docs\" autocomplete=\"off\"></form>\n";
 
 #[derive(Clone, Copy)]
-pub(super) enum AccountLink {
+pub enum AccountLink {
     /// There is no link, because callers cannot sign up.
     Absent,
     /// The reader is unknown or not signed in.
@@ -22,14 +22,14 @@ pub(super) enum AccountLink {
 
 impl AccountLink {
     /// The account link on pages that are the same for all readers.
-    pub(super) fn for_all(sign_up: bool) -> Self {
+    pub fn for_all(sign_up: bool) -> Self {
         if sign_up { Self::SignIn } else { Self::Absent }
     }
 }
 
 /// The header of every page, with the same links and the same search in the same places. The link to `current`, which
 /// is the page itself or the page to which it belongs, is marked.
-pub(super) fn site_header(
+pub fn site_header(
     service: &str,
     has_status_page: bool,
     account: AccountLink,
@@ -67,7 +67,7 @@ fn header_link(path: &str, text: &str, current: &str) -> String {
 }
 
 /// A sentence from the tables as HTML. Text between backticks is code.
-pub(super) fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + 16);
     for (at, part) in text.split('`').enumerate() {
         html.push_str(&if at % 2 == 1 {
@@ -81,7 +81,7 @@ pub(super) fn prose(text: &str) -> String {
 
 /// Replaces the placeholders `{{name}}` of a template in one pass, so a value that looks like a placeholder is not
 /// replaced. A placeholder without a value stays in the text, where a test finds it.
-pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut html = String::with_capacity(template.len() * 2);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -100,16 +100,12 @@ pub(crate) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> St
 
 /// A table with a heading for each column. The cells are HTML. On narrow screens the table scrolls, so it can be
 /// focused by keyboard and has a name.
-pub(super) fn table(
-    name: &str,
-    heads: &[&str],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> String {
+pub fn table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table_of("scroll", name, heads, rows, false)
 }
 
 /// A table of text. On narrow screens the cells of a row are stacked.
-pub(super) fn stacking_table(
+pub fn stacking_table(
     name: &str,
     heads: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -118,7 +114,7 @@ pub(super) fn stacking_table(
 }
 
 /// A table of numbers. On narrow screens a row is a card in which each cell has the heading of its column.
-pub(super) fn card_table(
+pub fn card_table(
     name: &str,
     heads: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -165,31 +161,31 @@ fn table_of(
 }
 
 /// A named block of code. The block scrolls, so it can be focused by keyboard.
-pub(super) fn code_block(name: &str, code: &str) -> String {
+pub fn code_block(name: &str, code: &str) -> String {
     let name = escape(name);
     let code = escape(code);
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }
 
 /// Inline code.
-pub(super) fn code(word: &str) -> String {
+pub fn code(word: &str) -> String {
     format!("<code>{}</code>", escape(word))
 }
 
 /// Formats a time to the minute.
-pub(super) fn time(at: Wall) -> String {
+pub fn time(at: Wall) -> String {
     let exact = Wall::from_seconds(at.seconds() / 60 * 60).rfc3339();
     let words = exact.replace('T', " ").replace(":00Z", " UTC");
     format!("<time datetime=\"{exact}\">{words}</time>")
 }
 
 /// Formats the day of a time.
-pub(super) fn date(at: Wall) -> String {
+pub fn date(at: Wall) -> String {
     format!("<time datetime=\"{0}\">{0}</time>", at.day())
 }
 
 /// Formats a number with thousands separators, such as `250,000`.
-pub(super) fn grouped(number: impl Into<u128>) -> String {
+pub fn grouped(number: impl Into<u128>) -> String {
     let digits = number.into().to_string();
     let lead = digits.len() % 3;
     let mut text = String::new();
@@ -203,12 +199,12 @@ pub(super) fn grouped(number: impl Into<u128>) -> String {
 }
 
 /// A link. Neither the address nor the text is HTML.
-pub(super) fn link(href: &str, text: &str) -> String {
+pub fn link(href: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
 /// A name with a capital first letter.
-pub(super) fn capitalized(name: &str) -> String {
+pub fn capitalized(name: &str) -> String {
     let mut chars = name.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

@@ -4,7 +4,7 @@ use super::escape::escape;
 
 /// The message as HTML, with its paragraphs. Addresses of the site at `root` become links, because mail programs do not turn
 /// addresses in HTML into links. Other addresses stay text, because anyone may have written them.
-pub(crate) fn mail_html(subject: &str, message: &str, root: &str) -> String {
+pub fn mail_html(subject: &str, message: &str, root: &str) -> String {
     let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n",

@@ -8,17 +8,17 @@ use scoregate_base::clock::Wall;
 
 use super::content_policy::{AllowedContent, FILE_POLICY};
 
-pub(super) const HTML: &str = "text/html; charset=utf-8";
-pub(super) const JSON: &str = "application/json";
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
-pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
-pub(super) const ICON: &str = "image/x-icon";
+pub const HTML: &str = "text/html; charset=utf-8";
+pub const JSON: &str = "application/json";
+pub const TEXT: &str = "text/plain; charset=utf-8";
+pub const MARKDOWN: &str = "text/markdown; charset=utf-8";
+pub const ICON: &str = "image/x-icon";
 
 /// `Cache-Control` of a page that is revalidated before each use. Shared caches may not store it, because it has the
 /// limit headers of one client.
-pub(super) const REVALIDATED: &str = "private, no-cache";
+pub const REVALIDATED: &str = "private, no-cache";
 /// `Cache-Control` of the icon, which is reused for a day.
-pub(super) const REUSED: &str = "private, max-age=86400";
+pub const REUSED: &str = "private, max-age=86400";
 
 /// A prepared page.
 #[derive(Clone, Debug)]

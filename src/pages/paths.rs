@@ -1,14 +1,14 @@
 //! Paths of the pages.
 
-pub(super) const DOCS: &str = "/docs";
+pub const DOCS: &str = "/docs";
 /// The docs page as Markdown.
-pub(super) const DOCS_MARKDOWN: &str = "/docs.md";
+pub const DOCS_MARKDOWN: &str = "/docs.md";
 /// Links for language models: <https://llmstxt.org>.
-pub(super) const LLMS_TXT: &str = "/llms.txt";
-pub(super) const OPENAPI: &str = "/openapi.json";
-pub(super) const STATUS: &str = "/status";
+pub const LLMS_TXT: &str = "/llms.txt";
+pub const OPENAPI: &str = "/openapi.json";
+pub const STATUS: &str = "/status";
 /// The beginning of all account paths.
-pub(super) const ACCOUNT: &str = "/account";
+pub const ACCOUNT: &str = "/account";
 /// The page where people sign up and sign in.
 pub const ACCOUNT_SIGN_IN: &str = "/account/sign-in";
 /// The service for language models.

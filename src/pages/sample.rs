@@ -12,7 +12,7 @@ use scoregate_base::routes::{
 };
 
 /// The time in the examples.
-pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
+pub const INSTANT: &str = "2026-11-21T13:00:00Z";
 /// The model in the examples. The simulated data always contains it.
 pub const EXAMPLE_MODEL: &str = "atlas-4-large";
 
@@ -143,7 +143,7 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 /// The value of a parameter in examples.
-pub(super) fn of_param(param: Param) -> &'static str {
+pub fn of_param(param: Param) -> &'static str {
     match param {
         Param::Id => EXAMPLE_MODEL,
         Param::Period => Period::Week.word(),
@@ -154,7 +154,7 @@ pub(super) fn of_param(param: Param) -> &'static str {
 }
 
 /// A sample item, with the fields in the order of their table.
-pub(super) struct SampleItem<'a> {
+pub struct SampleItem<'a> {
     endpoint: &'static str,
     fields: &'static [ItemField],
     /// The known fields of an item that has the shape of the data source.
@@ -163,7 +163,7 @@ pub(super) struct SampleItem<'a> {
 
 impl SampleItem<'_> {
     /// A sample item of an endpoint.
-    pub(super) fn of(endpoint: &Endpoint) -> Self {
+    pub fn of(endpoint: &Endpoint) -> Self {
         Self {
             endpoint: endpoint.name,
             fields: endpoint.item,
@@ -243,7 +243,7 @@ impl Serialize for SampleFields<'_> {
 
 /// A whole response of an endpoint, for a paid caller and without parameters.
 #[derive(serde::Serialize)]
-pub(super) struct SampleAnswer<'a> {
+pub struct SampleAnswer<'a> {
     success: bool,
     version: &'a str,
     generated_at: &'static str,
@@ -255,7 +255,7 @@ pub(super) struct SampleAnswer<'a> {
 }
 
 impl<'a> SampleAnswer<'a> {
-    pub(super) fn of(endpoint: &Endpoint, version: &'a str, license: &'a str) -> Self {
+    pub fn of(endpoint: &Endpoint, version: &'a str, license: &'a str) -> Self {
         let takes = |param| endpoint.takes.contains(&param);
         Self {
             success: true,
@@ -270,24 +270,24 @@ impl<'a> SampleAnswer<'a> {
     }
 
     /// Restricts the items to these fields, if any are listed.
-    pub(super) fn listing(mut self, listed: Option<&'a [PublishedField]>) -> Self {
+    pub fn listing(mut self, listed: Option<&'a [PublishedField]>) -> Self {
         self.data = self.data.map(|item| SampleItem { listed, ..item });
         self
     }
 }
 
 /// JSON text with line breaks and with the fields in order.
-pub(super) fn pretty(value: &impl Serialize) -> String {
+pub fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("the keys are strings and all numbers are finite")
 }
 
 /// Converts a sample to a JSON value.
-pub(super) fn value(value: &impl Serialize) -> serde_json::Value {
+pub fn value(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("the keys are strings and all numbers are finite")
 }
 
 /// JSON text on one line with the fields in order.
-pub(super) fn text_of(value: &impl Serialize) -> String {
+pub fn text_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("the keys are strings and all numbers are finite")
 }
 

@@ -1,7 +1,7 @@
 //! Contacts of the operator, and links to external documents.
 
 /// The terms of the service, in a section of the docs page.
-pub(super) const TERMS: &str = "/docs#terms";
+pub const TERMS: &str = "/docs#terms";
 
 /// The operator's contacts and links to external documents. They are checked when the settings are read. URLs are
 /// absolute.

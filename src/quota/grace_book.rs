@@ -21,7 +21,7 @@ const CONFIRM_EVERY: u64 = 60;
 /// The shares of this gateway and the units owed on them.
 #[derive(Debug, Default)]
 // All fields share one lock, because a claim compares and changes both shares and tokens.
-pub(crate) struct GraceBook(Mutex<GraceEntries>);
+pub struct GraceBook(Mutex<GraceEntries>);
 
 #[derive(Debug, Default)]
 struct GraceEntries {
@@ -40,7 +40,7 @@ struct GraceEntries {
 
 impl GraceBook {
     /// A book that continues the shares and the owed units of an earlier process.
-    pub(crate) fn continuing(records: &OwedRecords) -> Self {
+    pub fn continuing(records: &OwedRecords) -> Self {
         let mut carried = HashMap::<_, Vec<OwedUnits>>::new();
         for one in &records.owed {
             carried
@@ -61,7 +61,7 @@ impl GraceBook {
     }
 
     /// Units that the account may owe on this gateway on its current day.
-    pub(crate) fn part(&self, account: &Account, today: Day) -> u32 {
+    pub fn part(&self, account: &Account, today: Day) -> u32 {
         let day = account.state().day().on(today).day();
         let grace = account.terms().limits.grace;
         let entries = self.0.lock();
@@ -76,7 +76,7 @@ impl GraceBook {
     }
 
     /// Units of earlier processes for this day and later days, ordered by process.
-    pub(crate) fn carried(&self, today: Day) -> Vec<OwedUnits> {
+    pub fn carried(&self, today: Day) -> Vec<OwedUnits> {
         let entries = self.0.lock();
         let mut all: Vec<_> = entries
             .carried
@@ -90,7 +90,7 @@ impl GraceBook {
     }
 
     /// Removes units of an earlier process that were charged within the quota, as if they had been leased.
-    pub(crate) fn settle_carried(&self, settled: &OwedUnits) {
+    pub fn settle_carried(&self, settled: &OwedUnits) {
         if let Some(carried) = self
             .0
             .lock()
@@ -102,13 +102,13 @@ impl GraceBook {
     }
 
     /// Whether this gateway holds a share of this day.
-    pub(crate) fn holds(&self, day: Day) -> bool {
+    pub fn holds(&self, day: Day) -> bool {
         self.0.lock().shares.iter().any(|held| held.day == day)
     }
 
     /// The shares of this day and later days. Owed units of earlier days are not kept, so no process may continue the
     /// shares of those days, even if the clock is set back.
-    pub(crate) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
+    pub fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
         self.0
             .lock()
             .shares
@@ -119,7 +119,7 @@ impl GraceBook {
     }
 
     /// Removes all shares, so that nothing more is delivered on grace. Returns the shares of this day and later days.
-    pub(crate) fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
+    pub fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
         let taken = self.shares(today);
         self.0.lock().shares.clear();
         taken
@@ -127,7 +127,7 @@ impl GraceBook {
 
     /// The claims for today and tomorrow that are due, with a new token for each day without a share. When a day
     /// begins, the claims are due immediately, because an outage could last until the next day.
-    pub(crate) fn due_claims(
+    pub fn due_claims(
         &self,
         today: Day,
         node: u64,
@@ -176,12 +176,12 @@ impl GraceBook {
     }
 
     /// Makes all claims due immediately. Called after an outage.
-    pub(crate) fn claim_soon(&self) {
+    pub fn claim_soon(&self) {
         self.0.lock().next_claim = Mono::default();
     }
 
     /// Records the reply to a claim. Returns whether the shares changed.
-    pub(crate) fn claimed(&self, claim: &GraceClaim, share: Option<GraceShare>) -> bool {
+    pub fn claimed(&self, claim: &GraceClaim, share: Option<GraceShare>) -> bool {
         let entries = &mut *self.0.lock();
         entries.tokens.remove(&claim.day);
         if share == claim.held {
@@ -206,7 +206,7 @@ impl GraceBook {
     }
 
     /// Lists an account that reserved units.
-    pub(crate) fn list(&self, account: &Arc<Account>) {
+    pub fn list(&self, account: &Arc<Account>) {
         // The account is unlocked before the list is locked, because `drop_settled` takes the locks in the opposite
         // order.
         if !std::mem::replace(&mut account.state().is_uncharged, true) {
@@ -215,12 +215,12 @@ impl GraceBook {
     }
 
     /// The listed accounts.
-    pub(crate) fn listed(&self) -> Vec<Arc<Account>> {
+    pub fn listed(&self) -> Vec<Arc<Account>> {
         self.0.lock().accounts.clone()
     }
 
     /// Removes from the list all accounts that owe nothing, and drops their reserves.
-    pub(crate) fn drop_settled(&self, today: Day) {
+    pub fn drop_settled(&self, today: Day) {
         self.0.lock().accounts.retain(|account| {
             let mut state = account.state();
             // The decision is made under the lock of the account, so that a later reservation lists the account again.

@@ -32,10 +32,10 @@ const CHARGED_AT_ONCE: usize = 256;
 
 /// Units that were delivered on grace and not charged, and the shares that permit further units.
 #[derive(Default)]
-pub(crate) struct GraceCharges {
+pub struct GraceCharges {
     /// Identifies this process in the ledger.
     node: u64,
-    pub(crate) book: Arc<GraceBook>,
+    pub book: Arc<GraceBook>,
     /// Writes the file; `None` if grace is disabled.
     writer: Option<GraceWriter>,
     /// Whether, according to the last claims, this process lacks a share of today or tomorrow and other live gateways
@@ -54,7 +54,7 @@ impl GraceCharges {
     /// Reads the state that an earlier process saved in `file`, and saves units of `node` there: before they are spent
     /// if `is_durable`, otherwise at shutdown. If the store is a file, an outage may be a failure of the disk, so grace
     /// must not depend on the disk.
-    pub(crate) async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
+    pub async fn opened(file: Arc<LocalFile>, node: u64, is_durable: bool) -> Self {
         let read = Arc::clone(&file);
         // The disk may be slow, and other startup tasks need this thread.
         let reading = tokio::task::spawn_blocking(move || read.grace());
@@ -98,7 +98,7 @@ impl GraceCharges {
     }
 
     /// Reserves units that may be delivered to the account on grace. Returns whether any units are reserved.
-    pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
+    pub async fn reserve(&self, account: &Arc<Account>) -> bool {
         match &self.writer {
             Some(writer) => writer.reserve(account).await,
             None => false,
@@ -106,7 +106,7 @@ impl GraceCharges {
     }
 
     /// Claims shares of today and tomorrow that are due.
-    pub(crate) async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
+    pub async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
         let is_finished = self.is_finished.lock().await;
         if *is_finished {
             return;
@@ -152,12 +152,12 @@ impl GraceCharges {
 
     /// Whether, according to the last claims, this process lacks a share of today or tomorrow and other live gateways
     /// hold some.
-    pub(crate) fn others_hold(&self) -> bool {
+    pub fn others_hold(&self) -> bool {
         self.others_hold.load(Ordering::Relaxed)
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
-    pub(crate) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
+    pub async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
         // The lock is held during the charge, so that new leases wait until earlier units are charged.
         let mut has_charged = self.has_charged.lock().await;
         if *has_charged {
@@ -202,7 +202,7 @@ impl GraceCharges {
 
     /// Ends grace in this process. Saves units for the next start. Returns the shares if the ledger is reachable and no
     /// process with this data directory owes units that may exceed the quota.
-    pub(crate) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
+    pub async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
         // This waits for claims in flight. A claim after this point would take a share that is never returned.
         *self.is_finished.lock().await = true;
         // From here on, nothing is delivered on grace.
@@ -269,7 +269,7 @@ impl GraceCharges {
 
     /// Accounts that owe units of this day. Units of a past day can no longer be charged, because the ledger has closed
     /// the day. Accounts that no longer owe units are removed from the file.
-    pub(crate) async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
+    pub async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
         let mut listed = self.book.listed();
         let before = listed.len();
         listed.retain(|account| account.state().owes_on(today));

@@ -28,18 +28,18 @@ enum GraceWork {
 
 /// The next content of the file.
 #[derive(Debug, Default)]
-pub(crate) struct NewContent {
+pub struct NewContent {
     /// Shares for the next process.
-    pub(crate) shares: Vec<HeldGraceShare>,
+    pub shares: Vec<HeldGraceShare>,
     /// The current day. Units of earlier days can no longer be charged.
-    pub(crate) today: Day,
+    pub today: Day,
     /// Whether this process has stopped spending units. Only the units that it owes are then saved.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 /// Sends work to the thread. The thread ends when this is dropped or after the last content.
 #[derive(Debug)]
-pub(crate) struct GraceWriter(Sender<GraceWork>);
+pub struct GraceWriter(Sender<GraceWork>);
 
 /// The state of the thread.
 struct WriterState {
@@ -56,7 +56,7 @@ struct WriterState {
 
 impl GraceWriter {
     /// Starts the thread.
-    pub(crate) fn start(
+    pub fn start(
         file: Arc<LocalFile>,
         saved: OwedRecords,
         node: u64,
@@ -83,7 +83,7 @@ impl GraceWriter {
     }
 
     /// Durably reserves units of the account's day. Returns whether a unit may be spent.
-    pub(crate) async fn reserve(&self, account: &Arc<Account>) -> bool {
+    pub async fn reserve(&self, account: &Arc<Account>) -> bool {
         let (reply, reserved) = oneshot::channel();
         let is_sent = self
             .0
@@ -93,7 +93,7 @@ impl GraceWriter {
     }
 
     /// Replaces the content of the file.
-    pub(crate) async fn replace(&self, content: NewContent) -> io::Result<()> {
+    pub async fn replace(&self, content: NewContent) -> io::Result<()> {
         let (reply, replaced) = oneshot::channel();
         self.0
             .send(GraceWork::Replace(content, reply))

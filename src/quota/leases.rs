@@ -18,7 +18,7 @@ const RETURNS_AT_ONCE: usize = 256;
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no lease from the ledger")]
-pub(crate) struct LeaseUnavailable;
+pub struct LeaseUnavailable;
 
 /// Units for requests.
 pub struct Leases {

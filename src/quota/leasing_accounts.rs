@@ -11,7 +11,7 @@ use crate::accounts::Account;
 
 /// Accounts that leased units recently.
 #[derive(Default)]
-pub(crate) struct LeasingAccounts {
+pub struct LeasingAccounts {
     /// Each account once.
     accounts: Mutex<Vec<Arc<Account>>>,
     /// The day on which outdated entries were last removed.
@@ -20,12 +20,12 @@ pub(crate) struct LeasingAccounts {
 
 impl LeasingAccounts {
     /// Lists an account. The caller has marked it as listed.
-    pub(crate) fn list(&self, account: &Arc<Account>) {
+    pub fn list(&self, account: &Arc<Account>) {
         self.accounts.lock().push(Arc::clone(account));
     }
 
     /// Units of `today` leased and not delivered.
-    pub(crate) fn held(&self, today: Day) -> u64 {
+    pub fn held(&self, today: Day) -> u64 {
         self.clean(today);
         // The list is copied, so that a request that adds its account to the list does not wait for this loop over all accounts.
         let accounts = self.accounts.lock().clone();
@@ -37,7 +37,7 @@ impl LeasingAccounts {
     }
 
     /// The accounts.
-    pub(crate) fn all(&self) -> Vec<Arc<Account>> {
+    pub fn all(&self) -> Vec<Arc<Account>> {
         self.accounts.lock().clone()
     }
 

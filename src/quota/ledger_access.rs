@@ -12,7 +12,7 @@ use scoregate_store::Ledger;
 
 /// This process's access to a shared store.
 #[derive(Debug, Default)]
-pub(crate) struct LedgerAccess {
+pub struct LedgerAccess {
     /// Whether an exchange has succeeded since startup.
     has_leased: AtomicBool,
     /// The reason why a reachable store refuses connections.
@@ -42,22 +42,22 @@ pub struct ServingFacts {
 
 impl LedgerAccess {
     /// Records an exchange with the ledger.
-    pub(crate) fn leased(&self) {
+    pub fn leased(&self) {
         // The flag is only ever set, and no other value is read with it, so no ordering is needed.
         self.has_leased.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn has_leased(&self) -> bool {
+    pub fn has_leased(&self) -> bool {
         self.has_leased.load(Ordering::Relaxed)
     }
 
     /// The reason why a reachable store refuses connections.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         self.refusal.load().as_deref().cloned()
     }
 
     /// Tests the connection to the store until a connection and a lease have succeeded.
-    pub(crate) async fn check(&self, ledger: &dyn Ledger, instruments: &StoreInstruments) {
+    pub async fn check(&self, ledger: &dyn Ledger, instruments: &StoreInstruments) {
         if self.refusal.load().is_none() && self.has_leased() {
             return;
         }

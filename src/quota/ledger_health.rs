@@ -13,29 +13,29 @@ use crate::accounts::Account;
 
 /// Reachability of the ledger. While the ledger is unreachable, this contains the failure that began the outage.
 #[derive(Debug, Default)]
-pub(crate) struct LedgerHealth(ArcSwapOption<LedgerFailure>);
+pub struct LedgerHealth(ArcSwapOption<LedgerFailure>);
 
 /// A failed or late call.
 #[derive(Debug)]
-pub(crate) struct LedgerFailure {
-    pub(crate) at: Mono,
+pub struct LedgerFailure {
+    pub at: Mono,
     /// The account that needed units last. The next attempt leases for it.
-    pub(crate) account: Arc<Account>,
+    pub account: Arc<Account>,
 }
 
 impl LedgerHealth {
     /// Whether the last call failed.
-    pub(crate) fn is_unreachable(&self) -> bool {
+    pub fn is_unreachable(&self) -> bool {
         self.0.load().is_some()
     }
 
     /// The failure that began the current outage.
-    pub(crate) fn failure(&self) -> Option<Arc<LedgerFailure>> {
+    pub fn failure(&self) -> Option<Arc<LedgerFailure>> {
         self.0.load_full()
     }
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.
-    pub(crate) fn failed(&self, account: &Arc<Account>, at: Mono) -> bool {
+    pub fn failed(&self, account: &Arc<Account>, at: Mono) -> bool {
         let account = Arc::clone(account);
         let failure = Some(Arc::new(LedgerFailure { at, account }));
         let none = None::<Arc<LedgerFailure>>;
@@ -45,7 +45,7 @@ impl LedgerHealth {
 
     /// Makes the next attempt lease units for this account, because attempts for another account may fail for a reason that
     /// affects only that other account.
-    pub(crate) fn is_needed_by(&self, account: &Arc<Account>) {
+    pub fn is_needed_by(&self, account: &Arc<Account>) {
         self.0.rcu(|failure| {
             let at = failure.as_ref()?.at;
             let account = Arc::clone(account);
@@ -54,7 +54,7 @@ impl LedgerHealth {
     }
 
     /// Clears the failure. Returns `true` if the ledger was unreachable before.
-    pub(crate) fn clear(&self) -> bool {
+    pub fn clear(&self) -> bool {
         // There is rarely anything to clear, so the shared value is read before it is written.
         self.is_unreachable() && self.0.swap(None).is_some()
     }

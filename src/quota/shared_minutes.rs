@@ -23,7 +23,7 @@ use crate::accounts::{Account, AccountState};
 
 /// Tokens of minute limits on this gateway.
 #[derive(Default)]
-pub(crate) struct SharedMinutes {
+pub struct SharedMinutes {
     /// The configured number of gateways. `None` if this is the only gateway, which does not lease tokens.
     setting: Option<NonZeroU32>,
     /// The number by which the limit is divided: the setting, or the number of live gateways if that is larger. 0 if
@@ -33,7 +33,7 @@ pub(crate) struct SharedMinutes {
 }
 
 impl SharedMinutes {
-    pub(crate) fn among(setting: NonZeroU32) -> Self {
+    pub fn among(setting: NonZeroU32) -> Self {
         Self {
             setting: Some(setting),
             gateways: setting.get().into(),
@@ -41,13 +41,13 @@ impl SharedMinutes {
         }
     }
 
-    pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
+    pub fn gateways(&self) -> Option<NonZeroU32> {
         // The number is read independently of other values, so no ordering is needed.
         NonZeroU32::new(self.gateways.load(Ordering::Relaxed))
     }
 
     /// Records the number of live gateways. Returns the setting, and whether the number has just exceeded it.
-    pub(crate) fn found_live(&self, live: u32) -> (NonZeroU32, bool) {
+    pub fn found_live(&self, live: u32) -> (NonZeroU32, bool) {
         let Some(setting) = self.setting else {
             return (NonZeroU32::MIN, false);
         };
@@ -59,7 +59,7 @@ impl SharedMinutes {
     }
 
     /// The report about the account's tokens, if one is due. It is sent with the report about the day.
-    pub(crate) fn report_if_due(
+    pub fn report_if_due(
         &self,
         state: &mut AccountState,
         limits: &Limits,
@@ -73,7 +73,7 @@ impl SharedMinutes {
     }
 
     /// Applies the reply to a report that was created at `asked`.
-    pub(crate) fn apply(
+    pub fn apply(
         &self,
         account: &Arc<Account>,
         report: &MinuteReport,
@@ -93,7 +93,7 @@ impl SharedMinutes {
     }
 
     /// Accounts whose token leases should end.
-    pub(crate) fn idle(&self, now: Mono) -> Vec<Arc<Account>> {
+    pub fn idle(&self, now: Mono) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
         // Accounts without a lease are removed from the list only here.
         holders.retain(|_, account| account.state().minute_lease().is_leased(now));
@@ -105,7 +105,7 @@ impl SharedMinutes {
     }
 
     /// The report that ends the account's token lease, if it has one.
-    pub(crate) fn release(account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
+    pub fn release(account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let minute = state.release_minute(terms.limits.minute, now.mono);
         let day = state.open_day(now.wall.day(), &terms.limits);
@@ -121,7 +121,7 @@ impl SharedMinutes {
     }
 
     /// Ends all token leases. Returns the reports that return the tokens.
-    pub(crate) fn drain(&self, now: Now) -> Vec<LedgerReport> {
+    pub fn drain(&self, now: Now) -> Vec<LedgerReport> {
         let holders = std::mem::take(&mut *self.holders.lock());
         holders
             .values()

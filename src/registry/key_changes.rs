@@ -44,8 +44,8 @@ pub struct KeyChanges {
 }
 
 /// The exclusive right to change the tiers and keys in force.
-pub(crate) struct ChangeTurn<'c> {
-    pub(crate) changes: &'c KeyChanges,
+pub struct ChangeTurn<'c> {
+    pub changes: &'c KeyChanges,
     _turn: MutexGuard<'c, ()>,
 }
 
@@ -155,12 +155,12 @@ impl KeyChanges {
 }
 
 impl ChangeTurn<'_> {
-    pub(crate) fn now(&self) -> Wall {
+    pub fn now(&self) -> Wall {
         self.changes.now().wall
     }
 
     /// Makes a change.
-    pub(crate) async fn make(
+    pub async fn make(
         &self,
         who: Actor<'_>,
         id: ApplicationId,
@@ -205,7 +205,7 @@ impl ChangeTurn<'_> {
     }
 
     /// Applies stored applications. Returns the number of unusable records.
-    pub(crate) fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
+    pub fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
         let Some(key_directory) = &self.changes.key_directory else {
             return 0;
         };
@@ -229,11 +229,11 @@ impl ChangeTurn<'_> {
     }
 
     /// Replaces the terms and returns the previous ones. Applications that are applied from then on get the new terms.
-    pub(crate) fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
+    pub fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
         self.changes.terms.swap(terms)
     }
 
-    pub(crate) fn count_keys(&self) {
+    pub fn count_keys(&self) {
         if let Some(key_directory) = &self.changes.key_directory {
             self.changes.instruments.keys(key_directory.len());
         }

@@ -10,7 +10,7 @@ use scoregate_store::{MailKind, NewMail};
 const LIFETIME: Duration = Duration::from_hours(72);
 
 /// An email without a recipient. It ends with a link to the account page at `root`, if there is one.
-pub(crate) fn letter(
+pub fn letter(
     kind: MailKind,
     message_id: String,
     subject: String,
@@ -39,7 +39,7 @@ pub(crate) fn letter(
     }
 }
 
-pub(crate) fn random_id() -> Result<String, getrandom::Error> {
+pub fn random_id() -> Result<String, getrandom::Error> {
     let mut id = [0; 16];
     getrandom::fill(&mut id)?;
     Ok(data_encoding::HEXLOWER.encode(&id))

@@ -7,7 +7,7 @@ use scoregate_base::{
 use scoregate_store::StoreError;
 
 /// The result of a change.
-pub(crate) type RegistrarResult<T> = Result<T, RegistrarError>;
+pub type RegistrarResult<T> = Result<T, RegistrarError>;
 
 /// The reason why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

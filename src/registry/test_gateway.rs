@@ -22,21 +22,21 @@ use crate::registry::{
     registrar::Registrar,
 };
 
-pub(crate) const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
+pub const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
 /// A gateway on the store in a directory.
-pub(crate) struct ChangingGateway {
-    pub(crate) store: Store,
-    pub(crate) keys: Arc<KeyDirectory>,
-    pub(crate) registrar: Registrar,
-    pub(crate) owners: OwnerAdministration,
-    pub(crate) keeper: DirectoryKeeper,
-    pub(crate) copy: Option<Arc<LocalCopyWriter>>,
-    pub(crate) manual: ManualClock,
+pub struct ChangingGateway {
+    pub store: Store,
+    pub keys: Arc<KeyDirectory>,
+    pub registrar: Registrar,
+    pub owners: OwnerAdministration,
+    pub keeper: DirectoryKeeper,
+    pub copy: Option<Arc<LocalCopyWriter>>,
+    pub manual: ManualClock,
 }
 
 /// Key changes in a store, on a running server or a stopped system.
-pub(crate) fn changes(
+pub fn changes(
     store: &Store,
     keys: Option<&Arc<KeyDirectory>>,
     copy: Option<&Arc<LocalCopyWriter>>,
@@ -54,7 +54,7 @@ pub(crate) fn changes(
     ))
 }
 
-pub(crate) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
+pub fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
     Registrar::new(Arc::clone(changes), KeyForm::new("sg_live", false))
 }
 
@@ -64,14 +64,14 @@ fn instruments() -> Arc<StoreInstruments> {
 
 impl ChangingGateway {
     /// A gateway that has loaded its keys.
-    pub(crate) async fn loaded(directory: &TempDir) -> Self {
+    pub async fn loaded(directory: &TempDir) -> Self {
         let gateway = Self::of(directory, KeyDirectory::default(), None);
         gateway.keeper.load().await.unwrap();
         gateway
     }
 
     /// A gateway with a local copy in another directory. No keys are loaded.
-    pub(crate) fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
+    pub fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
         Self::of(
             directory,
             KeyDirectory::shared(KeyFreshness::shared(None)),
@@ -112,7 +112,7 @@ impl ChangingGateway {
 }
 
 /// A new application.
-pub(crate) fn station() -> NewApplication {
+pub fn station() -> NewApplication {
     NewApplication {
         name: "Weather station".into(),
         tier: "pro".into(),

@@ -17,21 +17,21 @@ use super::client_limits::connections_of_application;
 
 /// Open connections by application.
 #[derive(Debug)]
-pub(super) struct ApplicationConnections {
+pub struct ApplicationConnections {
     setting: AtomicUsize,
     open: Mutex<HashMap<ApplicationId, usize>>,
 }
 
 /// A counted connection. Dropped when the connection is closed.
 #[derive(Debug)]
-pub(super) struct CountedConnection {
+pub struct CountedConnection {
     connections: Arc<ApplicationConnections>,
     application: ApplicationId,
 }
 
 /// Whether a connection is counted for the application of its first key.
 #[derive(Debug, Default)]
-pub(super) enum ConnectionMembership {
+pub enum ConnectionMembership {
     /// No valid key has been sent.
     #[default]
     Undecided,
@@ -44,12 +44,12 @@ pub(super) enum ConnectionMembership {
 }
 
 impl ConnectionMembership {
-    pub(super) fn is_surplus(&self) -> bool {
+    pub fn is_surplus(&self) -> bool {
         matches!(self, Self::Surplus)
     }
 
     /// Counts the connection once a valid key has been sent. Returns whether it has become surplus.
-    pub(super) fn decide(
+    pub fn decide(
         &mut self,
         trust: &ConnectionTrust,
         connections: &Arc<ApplicationConnections>,
@@ -78,14 +78,14 @@ impl Default for ApplicationConnections {
 
 impl ApplicationConnections {
     /// Changes the limit. Open connections stay open.
-    pub(super) fn allow(&self, max_per_application: usize) {
+    pub fn allow(&self, max_per_application: usize) {
         // No other value depends on the setting. The previous limit may still apply to a connection that is being counted
         // concurrently.
         self.setting.store(max_per_application, Ordering::Relaxed);
     }
 
     /// Counts a connection. Returns `None` if the application has reached its limit.
-    pub(super) fn count(
+    pub fn count(
         self: &Arc<Self>,
         application: ConnectionApplication,
     ) -> Option<CountedConnection> {

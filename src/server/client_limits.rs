@@ -6,38 +6,38 @@ use crate::gateway::TrustLevel;
 
 /// HTTP/2: concurrent requests on a connection, which the codec enforces for all clients.
 // RFC 9113 (6.5.2) recommends at least this number, because a lower limit would reduce parallelism unnecessarily.
-pub(super) const STREAMS: u32 = 100;
+pub const STREAMS: u32 = 100;
 
 /// A request head with more bytes than this is larger than the gateway accepts, and needs one of the permits that limit
 /// the memory for such heads.
-pub(super) const LARGE_HEAD: usize = 24_576;
+pub const LARGE_HEAD: usize = 24_576;
 
 /// Bytes that may arrive on HTTP/2 without a request beginning or ending, in addition to awaited bodies: enough for two
 /// request heads and one window of an unwanted body. Without this limit, a client could keep sending frames that are answered
 /// without a request, such as PING and SETTINGS.
-pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
+pub const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// For each group of this many bytes sent, one more byte may arrive, because a client that reads a large response sends
 /// `WINDOW_UPDATE` frames.
-pub(super) const SENT_PER_RECEIVED: usize = 4;
+pub const SENT_PER_RECEIVED: usize = 4;
 
 /// The limits of one client. A pending response is complete, but the client has not received all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClientLimits {
+pub struct ClientLimits {
     /// HTTP/2: number of requests of a connection that are read before the first of them is answered.
-    pub(super) unanswered: usize,
+    pub unanswered: usize,
     /// HTTP/2: maximum number of pending responses of a connection.
-    pub(super) pending: usize,
+    pub pending: usize,
     /// HTTP/2: when the process has this many pending responses, a request of this client is accepted only on a
     /// connection without pending responses. The number of connections is limited too. A response uses up to 5 kB in
     /// addition to its body, which is shared with the cache.
-    pub(super) pending_in_process: usize,
+    pub pending_in_process: usize,
     /// When the process has this many pending responses, this client must read within the short timeout in `deadlines`.
-    pub(super) hurried_from: usize,
+    pub hurried_from: usize,
     /// HTTP/2: maximum number of requests that are refused while the client reads no pending response. After that, no
     /// more requests are passed to the codec, and the connection is closed gracefully. The codec keeps a record of 328
     /// bytes for each refused request, in a table that grows by doubling. Together with the pending requests there are
     /// at most 32 records.
-    pub(super) refused: usize,
+    pub refused: usize,
 }
 
 /// Browsers need fewer streams than this to read the public pages. A client that keeps its flow-control windows open has no pending response.
@@ -76,7 +76,7 @@ const SURPLUS: ClientLimits = ClientLimits {
 
 impl ClientLimits {
     /// The limits of a client on a connection. A connection in excess of the limit of its application is surplus.
-    pub(super) const fn of(level: TrustLevel, is_surplus: bool) -> Self {
+    pub const fn of(level: TrustLevel, is_surplus: bool) -> Self {
         match (level, is_surplus) {
             (TrustLevel::Admitted, _) => ADMITTED,
             (TrustLevel::Anonymous | TrustLevel::Authenticated, true) => SURPLUS,
@@ -88,7 +88,7 @@ impl ClientLimits {
 
 /// Maximum number of connections of an application: the setting, or the application's limit of requests per minute if
 /// that is larger.
-pub(super) fn connections_of_application(setting: usize, requests_per_minute: u32) -> usize {
+pub fn connections_of_application(setting: usize, requests_per_minute: u32) -> usize {
     setting.max(usize::try_from(requests_per_minute).unwrap_or(usize::MAX))
 }
 

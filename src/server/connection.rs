@@ -60,7 +60,7 @@ enum WireProtocol {
 }
 
 /// Serves a connection until it is closed.
-pub(super) async fn serve(
+pub async fn serve(
     stream: TcpStream,
     mut peer: Peer,
     activity: &Arc<ConnectionActivity>,

@@ -26,38 +26,38 @@ use scoregate_base::clock::Clock;
 
 /// State shared by all connections.
 #[derive(Clone)]
-pub(super) struct ConnectionContext {
+pub struct ConnectionContext {
     /// The gateway, which a reload replaces.
-    pub(super) gateway: Arc<ArcSwap<Gateway>>,
+    pub gateway: Arc<ArcSwap<Gateway>>,
     /// The account pages, if people can sign up.
-    pub(super) site: Option<Arc<Site>>,
+    pub site: Option<Arc<Site>>,
     /// The receiver of leaked keys, if it is enabled.
-    pub(super) leaks: Option<Arc<LeakReceiver>>,
+    pub leaks: Option<Arc<LeakReceiver>>,
     /// The service for language models, if it is enabled.
-    pub(super) mcp: Option<Arc<McpService>>,
-    pub(super) clock: Clock,
+    pub mcp: Option<Arc<McpService>>,
+    pub clock: Clock,
     /// The memory for awaited bodies.
-    pub(super) bodies: Arc<BodyBudget>,
+    pub bodies: Arc<BodyBudget>,
     /// Permits to read heads that are larger than the gateway accepts. They limit the total memory for such heads.
-    pub(super) large_heads: Arc<Semaphore>,
+    pub large_heads: Arc<Semaphore>,
     /// Permits to discard the bytes that a refused client still sends.
-    pub(super) drains: Arc<Semaphore>,
+    pub drains: Arc<Semaphore>,
     /// Tracks the connection and stream tasks that a shutdown waits for.
-    pub(super) tasks: TaskTracker,
+    pub tasks: TaskTracker,
 }
 
 /// The connection of a request to a service other than the API.
 #[derive(Clone, Copy)]
-pub(super) struct BodyConnection<'c> {
-    pub(super) peer: Peer,
-    pub(super) trust: &'c ConnectionTrust,
+pub struct BodyConnection<'c> {
+    pub peer: Peer,
+    pub trust: &'c ConnectionTrust,
     /// HTTP/1.1: whether another request may follow the body.
-    pub(super) may_continue: bool,
+    pub may_continue: bool,
 }
 
 /// A service other than the API, which accepts bodies.
 #[derive(Clone, Copy)]
-pub(super) enum BesideApi<'c> {
+pub enum BesideApi<'c> {
     Site(&'c Arc<Site>),
     Leaks(&'c Arc<LeakReceiver>),
     Mcp(&'c McpService),
@@ -66,7 +66,7 @@ pub(super) enum BesideApi<'c> {
 impl ConnectionContext {
     /// The size of the body, if another request may follow it on an HTTP/1.1 connection. `None` except for MCP messages
     /// with a stated size.
-    pub(super) fn size_before_next(&self, request: &Request<impl Body>) -> Option<u64> {
+    pub fn size_before_next(&self, request: &Request<impl Body>) -> Option<u64> {
         let is_mcp = self.mcp.is_some()
             && request.method() == Method::POST
             && McpService::serves(request.uri().path());
@@ -78,7 +78,7 @@ impl ConnectionContext {
     }
 
     /// The service other than the API that answers this request, if any.
-    pub(super) fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
+    pub fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
         let path = head.uri.path();
         let site = self
             .site
@@ -104,7 +104,7 @@ impl ConnectionContext {
 impl BesideApi<'_> {
     /// Answers a request. The connection is closed if the response has a `Connection` header. Calls `before_waiting`
     /// with the maximum size of the body before waiting for it.
-    pub(super) async fn answer(
+    pub async fn answer(
         self,
         context: &ConnectionContext,
         head: &Parts,

@@ -24,7 +24,7 @@ use scoregate_base::{
 
 use super::{activity::ConnectionActivity, displacement::DisplacementRank};
 
-pub(super) struct ConnectionSlots {
+pub struct ConnectionSlots {
     max_connections: AtomicUsize,
     max_per_address: AtomicUsize,
     holders: Mutex<SlotHolders>,
@@ -55,14 +55,14 @@ struct SlotHolders {
 }
 
 /// The slot of a connection, which is released when dropped.
-pub(super) struct ConnectionSlot {
+pub struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     number: u64,
     address: Option<IpAddr>,
 }
 
 impl ConnectionSlots {
-    pub(super) fn new(max_connections: usize, max_per_address: usize) -> Arc<Self> {
+    pub fn new(max_connections: usize, max_per_address: usize) -> Arc<Self> {
         let holders = Mutex::default();
         let freed = Notify::new();
         let max_connections = AtomicUsize::new(max_connections);
@@ -76,7 +76,7 @@ impl ConnectionSlots {
     }
 
     /// Changes the limits. Open connections stay open.
-    pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
+    pub fn allow(&self, max_connections: usize, max_per_address: usize) {
         self.max_connections
             // The limits are read independently, so the order of these writes does not matter.
             .store(max_connections, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl ConnectionSlots {
 
     /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank. While no
     /// connection can be displaced, new connections wait.
-    pub(super) async fn wait_for_slot(&self, clock: &Clock) {
+    pub async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
             match self.limit_status(clock.mono()) {
@@ -134,7 +134,7 @@ impl ConnectionSlots {
     }
 
     /// Closes all present and future connections gracefully.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         let mut holders = self.holders.lock();
         // The flag is set under the lock that `take` needs, so that no new connection can miss the shutdown.
         holders.is_shutting_down = true;
@@ -142,7 +142,7 @@ impl ConnectionSlots {
     }
 
     /// Takes a slot. Must be called after [`Self::wait_for_slot`].
-    pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
+    pub fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
         let mut holders = self.holders.lock();
         let number = holders.next;
         holders.next += 1;
@@ -160,7 +160,7 @@ impl ConnectionSlots {
 
 impl ConnectionSlot {
     /// Counts the connection for this address. Returns `false` if the address has too many connections.
-    pub(super) fn count_for(&mut self, address: IpAddr) -> bool {
+    pub fn count_for(&mut self, address: IpAddr) -> bool {
         let address = network(address);
         let mut holders = self.slots.holders.lock();
         let count = holders.by_address.entry(address).or_default();

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The timer of one connection.
-pub(super) struct DeadlineTimer {
+pub struct DeadlineTimer {
     activity: Arc<ConnectionActivity>,
     deadlines: Deadlines,
     clock: Clock,
@@ -39,7 +39,7 @@ struct SignalWaker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionSignal {
+pub enum ConnectionSignal {
     /// Close gracefully: after the next response, or after a short wait if there is no request.
     Retire,
     /// A deadline was missed.
@@ -49,11 +49,7 @@ pub(super) enum ConnectionSignal {
 }
 
 impl DeadlineTimer {
-    pub(super) fn new(
-        activity: Arc<ConnectionActivity>,
-        deadlines: Deadlines,
-        clock: &Clock,
-    ) -> Self {
+    pub fn new(activity: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
         let alarm = clock.alarm();
         let max_age_at = clock.mono().plus(deadlines.age);
         Self {
@@ -68,10 +64,7 @@ impl DeadlineTimer {
     }
 
     /// Waits for `work`, or for a signal that ends it. The work continues after [`ConnectionSignal::Retire`].
-    pub(super) async fn run<T>(
-        &mut self,
-        work: impl Future<Output = T>,
-    ) -> Result<T, ConnectionSignal> {
+    pub async fn run<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ConnectionSignal> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -84,7 +77,7 @@ impl DeadlineTimer {
     }
 
     /// Waits for a signal. `Retire` is sent once.
-    pub(super) async fn signal(&mut self) -> ConnectionSignal {
+    pub async fn signal(&mut self) -> ConnectionSignal {
         let activity = Arc::clone(&self.activity);
         loop {
             let mut changed = pin!(activity.changed());

@@ -25,14 +25,14 @@ pub struct Deadlines {
 
 /// Time for which a connection that has to be closed waits for one more request, so that a request in transit is
 /// answered.
-pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
+pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The write timeout of surplus connections, and of clients without a key while too many responses wait in the whole
 /// process.
-pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+pub const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MissedDeadline {
+pub enum MissedDeadline {
     /// No complete request head arrived.
     Head,
     /// No bytes have arrived since the last request.
@@ -45,25 +45,25 @@ pub(super) enum MissedDeadline {
 
 /// The part of a connection's state that determines its deadlines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ConnectionProgress {
+pub struct ConnectionProgress {
     /// The event that the connection waits for.
-    pub(super) phase: ConnectionPhase,
+    pub phase: ConnectionPhase,
     /// The start of the phase.
-    pub(super) since: Mono,
+    pub since: Mono,
     /// Start of the oldest request whose response has not been sent completely.
-    pub(super) requested: Option<Mono>,
+    pub requested: Option<Mono>,
     /// When the client began to read too few of the waiting bytes.
-    pub(super) blocked: Option<Mono>,
+    pub blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
-    pub(super) is_hurried: bool,
+    pub is_hurried: bool,
     /// HTTP/2: start of the request head or frame that is still incomplete.
-    pub(super) incomplete: Option<Mono>,
+    pub incomplete: Option<Mono>,
     /// When it was decided that the connection has to be closed.
-    pub(super) retiring: Option<Mono>,
+    pub retiring: Option<Mono>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionPhase {
+pub enum ConnectionPhase {
     /// Waits for the first request and everything that precedes it.
     Opening,
     /// A part of a request head has arrived.
@@ -76,21 +76,21 @@ pub(super) enum ConnectionPhase {
 
 /// A snapshot of the state of a connection, for its timer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ActivitySnapshot {
-    pub(super) is_cut: bool,
-    pub(super) is_retiring: bool,
+pub struct ActivitySnapshot {
+    pub is_cut: bool,
+    pub is_retiring: bool,
     /// The kind of the next deadline, if no other event is awaited.
-    pub(super) sole_deadline: Option<MissedDeadline>,
+    pub sole_deadline: Option<MissedDeadline>,
     /// Whether other connections may move `end` closer.
-    pub(super) may_be_hurried: bool,
+    pub may_be_hurried: bool,
     /// The next deadline.
-    pub(super) end: Mono,
-    pub(super) overdue: MissedDeadline,
+    pub end: Mono,
+    pub overdue: MissedDeadline,
 }
 
 impl ConnectionPhase {
     /// The deadline of the event that a connection in this phase waits for.
-    pub(super) fn awaited(self, has_request: bool) -> MissedDeadline {
+    pub fn awaited(self, has_request: bool) -> MissedDeadline {
         match self {
             Self::Opening | Self::Head | Self::Idle | Self::Streams if has_request => {
                 MissedDeadline::Request

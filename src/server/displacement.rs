@@ -16,23 +16,23 @@ const HUNG: Duration = Duration::from_secs(5);
 
 /// The state of a connection that determines its rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DisplacementInput {
+pub struct DisplacementInput {
     /// Whether a valid key was sent on the connection.
-    pub(super) is_authenticated: bool,
+    pub is_authenticated: bool,
     /// When the connection was accepted.
-    pub(super) opened: Mono,
+    pub opened: Mono,
     /// Start of the current period without an open request.
-    pub(super) idle: Option<Mono>,
+    pub idle: Option<Mono>,
     /// When the client last read a byte, if response bytes are waiting.
-    pub(super) unread: Option<Mono>,
+    pub unread: Option<Mono>,
     /// Response bytes that the client has read.
-    pub(super) taken: u64,
+    pub taken: u64,
 }
 
 /// The reason why a connection may be closed. Connections of the first variant are closed first; within a variant,
 /// connections with the lowest value are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DisplacementRank {
+pub enum DisplacementRank {
     /// No key, and the client has stopped reading.
     Hung(Mono),
     /// No open request.
@@ -48,7 +48,7 @@ pub(super) enum DisplacementRank {
 impl DisplacementInput {
     /// The ranks of a connection, with the time from which each rank applies. A connection that has a key and makes
     /// progress has no rank.
-    pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
+    pub fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self {
             is_authenticated,
             opened,

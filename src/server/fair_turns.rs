@@ -13,7 +13,7 @@ use ipnet::IpNet;
 const IPV4_BLOCK: u8 = 24;
 const IPV6_BLOCK: u8 = 48;
 
-pub(super) struct FairTurns<T> {
+pub struct FairTurns<T> {
     blocks: Rotation<Rotation<VecDeque<T>>>,
 }
 
@@ -71,7 +71,7 @@ impl<T> Default for FairTurns<T> {
 impl<T> FairTurns<T> {
     /// Adds an item for a network. Returns `false` if the network already has `max` waiting items; `max` should be at least 1.
     /// Items that are no longer needed do not count.
-    pub(super) fn add(
+    pub fn add(
         &mut self,
         network: IpAddr,
         item: T,
@@ -92,7 +92,7 @@ impl<T> FairTurns<T> {
     }
 
     /// The oldest item of the network whose turn it is, in the block whose turn it is.
-    pub(super) fn next(&mut self) -> Option<T> {
+    pub fn next(&mut self) -> Option<T> {
         self.blocks.next(
             |networks: &mut Rotation<VecDeque<T>>| {
                 networks.next(

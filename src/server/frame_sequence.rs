@@ -15,7 +15,7 @@ const END_HEADERS: u8 = 4;
 
 /// The position in the sequence of frames.
 #[derive(Default)]
-pub(super) struct FrameSequence {
+pub struct FrameSequence {
     /// Remaining bytes of the current payload, or of the preface.
     rest: usize,
     /// The last frame header.
@@ -31,7 +31,7 @@ pub(super) struct FrameSequence {
 
 impl FrameSequence {
     /// Creates a sequence that begins with a preface of this length, followed by the first frame.
-    pub(super) fn after(preface: usize) -> Self {
+    pub fn after(preface: usize) -> Self {
         Self {
             rest: preface,
             ..Self::default()
@@ -39,28 +39,28 @@ impl FrameSequence {
     }
 
     /// Whether a request head or a frame other than DATA has arrived only in part.
-    pub(super) fn is_incomplete(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
 
     /// The size of the partially received request head.
-    pub(super) fn head_bytes(&self) -> usize {
+    pub fn head_bytes(&self) -> usize {
         self.head_bytes
     }
 
     /// The highest stream number of a request.
-    pub(super) fn last_stream(&self) -> u32 {
+    pub fn last_stream(&self) -> u32 {
         self.last_stream
     }
 
     /// Number of resets.
-    pub(super) fn resets(&self) -> usize {
+    pub fn resets(&self) -> usize {
         self.resets
     }
 
     /// Advances to the end of the first request head, or of `bytes`. Returns the number of bytes passed, and whether
     /// they end with a head.
-    pub(super) fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
+    pub fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut unread = bytes;
         while !unread.is_empty() {
             unread = self.step(unread);
@@ -72,7 +72,7 @@ impl FrameSequence {
     }
 
     /// Advances to the end of `bytes`. Returns the frames that belong to the connection or to open streams up to `last_stream`. `bytes` must not begin in the middle of a frame header.
-    pub(super) fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
+    pub fn without_streams_after(&mut self, last_stream: u32, bytes: &[u8]) -> BytesMut {
         let mut kept = BytesMut::new();
         let mut unread = bytes;
         while !unread.is_empty() {

@@ -23,7 +23,7 @@ use super::fair_turns::FairTurns;
 const NICENESS: i32 = 10;
 
 /// The handshake threads. They end when this value is dropped.
-pub(super) struct HandshakeThreads {
+pub struct HandshakeThreads {
     queue: Arc<HandshakeQueue>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -49,7 +49,7 @@ struct HandshakeStep {
 
 /// The error for a step that was not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepNotDone {
+pub enum StepNotDone {
     /// Too many handshakes from this network are waiting.
     TooManyWaiting,
     /// The step panicked, which is a defect.
@@ -58,7 +58,7 @@ pub(super) enum StepNotDone {
 
 impl HandshakeThreads {
     /// Starts half as many threads as there are processors.
-    pub(super) fn start() -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self::start_several((processors / 2).max(1))
     }
@@ -80,7 +80,7 @@ impl HandshakeThreads {
 
     /// Runs a handshake step when its network's turn comes. At most `max_waiting` handshakes of a network may wait.
     /// The step is skipped if the future is dropped before the step begins.
-    pub(super) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         network: IpAddr,
         max_waiting: usize,

@@ -51,7 +51,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 256 * 1_024;
 
 /// Serves a stream until it ends.
-pub(super) async fn serve<S>(
+pub async fn serve<S>(
     mut stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
@@ -191,10 +191,7 @@ fn codec(max_head: usize) -> http1::Builder {
 
 /// Called after the last response. Closes the gateway's side of the connection and reads the bytes in transit, so that
 /// no reset discards the response before the client has read it.
-pub(super) async fn drain(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    context: &ConnectionContext,
-) {
+pub async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, context: &ConnectionContext) {
     let Ok(_permit) = context.drains.try_acquire() else {
         return shut_down(stream, context).await;
     };

@@ -35,7 +35,7 @@ use super::{
 };
 
 /// The first bytes of an HTTP/2 connection.
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Most requests have no body, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
@@ -52,7 +52,7 @@ const ERRORS: usize = 100;
 const SEND_BUFFER: usize = 64 * 1_024;
 
 /// Serves a stream until it ends.
-pub(super) async fn serve<S>(
+pub async fn serve<S>(
     mut stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,

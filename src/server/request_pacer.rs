@@ -35,7 +35,7 @@ const PACED_BYTES: usize = 1_024;
 /// it has processed them, and a paced request is always processed before its reset.
 const MAX_RESETS: usize = 100;
 
-pub(super) struct RequestPacer {
+pub struct RequestPacer {
     activity: Arc<ConnectionActivity>,
     large_heads: Arc<Semaphore>,
     /// Held while a large head arrives.
@@ -52,7 +52,7 @@ pub(super) struct RequestPacer {
 
 impl RequestPacer {
     /// Creates a paced stream that begins with a preface of this length.
-    pub(super) fn stream<S>(
+    pub fn stream<S>(
         stream: S,
         preface: usize,
         activity: Arc<ConnectionActivity>,

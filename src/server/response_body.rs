@@ -15,19 +15,19 @@ use http_body_util::Full;
 use super::activity::StreamGuard;
 
 /// The body of a response. The request ends when the last byte has been sent.
-pub(super) struct ResponseBody {
+pub struct ResponseBody {
     body: Full<Bytes>,
     guard: Option<StreamGuard>,
 }
 
 /// The bytes of the body in the codec, shared with the cache.
-pub(super) struct BodyBytes {
+pub struct BodyBytes {
     bytes: Bytes,
     guard: Option<StreamGuard>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Full<Bytes>, guard: StreamGuard) -> Self {
+    pub fn new(body: Full<Bytes>, guard: StreamGuard) -> Self {
         Self {
             body,
             guard: Some(guard),

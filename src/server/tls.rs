@@ -27,7 +27,7 @@ const HTTP1: &[u8] = b"http/1.1";
 const READ: usize = 4_096;
 
 /// The stream below TLS.
-pub(super) type TlsInput = FilteredIo<TimedIo, ReadAhead>;
+pub type TlsInput = FilteredIo<TimedIo, ReadAhead>;
 
 /// Accepts TLS connections.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub enum TlsError {
 
 /// The error of a handshake.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HandshakeFailure {
+pub enum HandshakeFailure {
     #[error("too many handshakes from this network are waiting")]
     TooManyWaiting,
     #[error("{0}")]

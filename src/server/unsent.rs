@@ -16,11 +16,11 @@ use super::client_limits::ClientLimits;
 
 /// Bytes that a client must read within the write timeout. With the default of 20 s this is about 400 B/s, a tenth of the speed
 /// of a slow mobile link.
-pub(super) const MIN_BYTES: usize = 8 * 1_024;
+pub const MIN_BYTES: usize = 8 * 1_024;
 
 /// Response bytes that wait for a client: for the socket or for an HTTP/2 window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UnsentBytes(Option<OpenResponse>);
+pub struct UnsentBytes(Option<OpenResponse>);
 
 #[derive(Clone, Copy, Debug)]
 struct OpenResponse {
@@ -34,7 +34,7 @@ struct OpenResponse {
 
 impl UnsentBytes {
     /// Records that bytes begin to wait. Has no effect if bytes are already waiting.
-    pub(super) fn begin(&mut self, now: Mono) {
+    pub fn begin(&mut self, now: Mono) {
         self.0.get_or_insert(OpenResponse {
             since: now,
             last: now,
@@ -43,12 +43,12 @@ impl UnsentBytes {
     }
 
     /// Records that bytes no longer wait.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.0 = None;
     }
 
     /// Records that the client read bytes. The clock is read only if bytes wait.
-    pub(super) fn taken(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
+    pub fn taken(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
         let Some(open) = &mut self.0 else { return };
         open.last = now();
         open.taken += bytes;
@@ -58,29 +58,29 @@ impl UnsentBytes {
     }
 
     /// The start of the current timeout. Since then, the client has read fewer than [`MIN_BYTES`].
-    pub(super) fn since(&self) -> Option<Mono> {
+    pub fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }
 
     /// When the client last read a byte, or when bytes began to wait.
-    pub(super) fn last_byte(&self) -> Option<Mono> {
+    pub fn last_byte(&self) -> Option<Mono> {
         self.0.map(|open| open.last)
     }
 }
 
 /// Unsent HTTP/2 responses in the whole process.
 #[derive(Default)]
-pub(super) struct UnsentResponses {
+pub struct UnsentResponses {
     count: AtomicUsize,
     refused: MetricFamily<Counter, StreamRefusal>,
 }
 
 /// An unsent response. Dropped when the response has been sent.
-pub(super) struct UnsentResponse(Arc<UnsentResponses>);
+pub struct UnsentResponse(Arc<UnsentResponses>);
 
 metric_label! {
     /// The limit that caused an HTTP/2 request to be refused.
-    pub(super) enum StreamRefusal: "scope" {
+    pub enum StreamRefusal: "scope" {
         /// Pending responses of the connection.
         Connection = "connection",
         /// Pending responses of the process.
@@ -89,27 +89,27 @@ metric_label! {
 }
 
 impl UnsentResponses {
-    pub(super) fn new(registry: &MetricsRegistry) -> Self {
+    pub fn new(registry: &MetricsRegistry) -> Self {
         Self {
             count: AtomicUsize::default(),
             refused: registry.counters("scoregate_streams_refused_total"),
         }
     }
 
-    pub(super) fn count(self: &Arc<Self>) -> UnsentResponse {
+    pub fn count(self: &Arc<Self>) -> UnsentResponse {
         self.count.fetch_add(1, Ordering::Relaxed);
         UnsentResponse(Arc::clone(self))
     }
 
     /// Whether a client with these limits must read within the short timeout.
-    pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
+    pub fn hurries(&self, limits: &ClientLimits) -> bool {
         // The limits have wide margins, so a slightly outdated count is harmless.
         self.count.load(Ordering::Relaxed) >= limits.hurried_from
     }
 
     /// Whether a request is accepted from a client with these limits and `pending` responses on its connection. Counts
     /// a refused request.
-    pub(super) fn take(&self, limits: &ClientLimits, pending: usize) -> Result<(), StreamRefusal> {
+    pub fn take(&self, limits: &ClientLimits, pending: usize) -> Result<(), StreamRefusal> {
         let refusal = if pending >= limits.pending {
             StreamRefusal::Connection
         } else if pending > 0 && self.count.load(Ordering::Relaxed) >= limits.pending_in_process {

@@ -182,13 +182,13 @@ impl Site {
 }
 
 /// A problem with the fields of a form.
-pub(super) struct FormMessage {
-    pub(super) field: &'static str,
-    pub(super) text: String,
+pub struct FormMessage {
+    pub field: &'static str,
+    pub text: String,
 }
 
 /// The message for a change that was refused because of the entered values. Returns an error for other refusals.
-pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
+pub fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
     let RegistrarError::BadText(bad) = error else {
         return Err(change_failed(error));
     };
@@ -208,7 +208,7 @@ pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
 }
 
 /// The entered fields of an application.
-pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
+pub fn entered_fields(visit: &Visit) -> ApplicationFields {
     let name = visit.form.field("name").to_owned();
     ApplicationFields {
         name,
@@ -220,7 +220,7 @@ pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
 }
 
 /// The page with a new key.
-pub(super) fn issued_key(
+pub fn issued_key(
     visit: &Visit,
     live: &LiveSession,
     issued: &IssuedKey,
@@ -236,12 +236,12 @@ pub(super) fn issued_key(
 }
 
 /// The page that prompts the visitor to sign in again.
-pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
+pub fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
     SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
 }
 
 /// The content that all pages of a session have in common.
-pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
+pub fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
     SignedIn {
         csrf: &live.csrf,
         owner: &live.session.owner,

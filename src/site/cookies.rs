@@ -10,10 +10,10 @@ use scoregate_base::secret::Secret;
 /// Length of a token: 256 bits in base64url.
 const TOKEN: usize = 43;
 /// The lifetime of a session.
-pub(super) const SESSION_HOURS: u64 = 12;
+pub const SESSION_HOURS: u64 = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SiteCookie {
+pub enum SiteCookie {
     /// Binds forms to a browser before the visitor signs in.
     Visitor,
     /// A session.
@@ -22,9 +22,9 @@ pub(super) enum SiteCookie {
 
 /// Reads and writes the cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CookieNames {
+pub struct CookieNames {
     /// Whether clients use HTTPS.
-    pub(super) is_https: bool,
+    pub is_https: bool,
 }
 
 impl CookieNames {
@@ -38,7 +38,7 @@ impl CookieNames {
     }
 
     /// The value of a cookie, if the cookie is sent exactly once and its value has the form of a token.
-    pub(super) fn read(self, headers: &HeaderMap, cookie: SiteCookie) -> Option<Secret> {
+    pub fn read(self, headers: &HeaderMap, cookie: SiteCookie) -> Option<Secret> {
         let name = self.name(cookie);
         let lines = headers
             .get_all(COOKIE)
@@ -57,7 +57,7 @@ impl CookieNames {
     }
 
     /// The `Set-Cookie` header that sets a cookie.
-    pub(super) fn set(self, cookie: SiteCookie, value: &Secret) -> HeaderValue {
+    pub fn set(self, cookie: SiteCookie, value: &Secret) -> HeaderValue {
         let name = self.name(cookie);
         let value = value.expose();
         let age = match cookie {
@@ -68,7 +68,7 @@ impl CookieNames {
     }
 
     /// The `Set-Cookie` header that deletes a cookie.
-    pub(super) fn delete(self, cookie: SiteCookie) -> HeaderValue {
+    pub fn delete(self, cookie: SiteCookie) -> HeaderValue {
         self.header(&format!("{}=; Max-Age=0", self.name(cookie)))
     }
 
@@ -83,7 +83,7 @@ impl CookieNames {
 }
 
 /// Whether a string has the form of a token.
-pub(super) fn is_token(text: &str) -> bool {
+pub fn is_token(text: &str) -> bool {
     text.len() == TOKEN
         && text
             .bytes()

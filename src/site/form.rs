@@ -7,17 +7,17 @@ use crate::pages::account::EXISTING;
 use super::site_refusal::SiteRefusal;
 
 /// Maximum size of a form.
-pub(super) const MAX_FORM: usize = 8 * 1_024;
+pub const MAX_FORM: usize = 8 * 1_024;
 /// Maximum number of fields.
 const MAX_FIELDS: usize = 16;
 
 /// The fields of a form.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Form(Vec<(String, String)>);
+pub struct Form(Vec<(String, String)>);
 
 impl Form {
     /// Parses a form.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, SiteRefusal> {
+    pub fn parse(body: &[u8]) -> Result<Self, SiteRefusal> {
         let mut fields = form_urlencoded::parse(body).into_owned();
         let form: Vec<(String, String)> = fields.by_ref().take(MAX_FIELDS).collect();
         if fields.next().is_some() {
@@ -28,7 +28,7 @@ impl Form {
     }
 
     /// The fields of a query. Fields beyond the maximum number are ignored.
-    pub(super) fn of_query(query: &str) -> Self {
+    pub fn of_query(query: &str) -> Self {
         Self(
             form_urlencoded::parse(query.as_bytes())
                 .into_owned()
@@ -38,7 +38,7 @@ impl Form {
     }
 
     /// The value of a field without surrounding spaces; empty if the field is missing or repeated.
-    pub(super) fn field(&self, name: &str) -> &str {
+    pub fn field(&self, name: &str) -> &str {
         let mut values = self
             .0
             .iter()
@@ -52,18 +52,18 @@ impl Form {
 
     /// The number of keys or applications that existed when the form was rendered. If a form is submitted twice, the
     /// number is from before the first submission.
-    pub(super) fn existing(&self) -> Option<usize> {
+    pub fn existing(&self) -> Option<usize> {
         self.field(EXISTING).parse().ok()
     }
 
     /// Whether a checkbox is set.
-    pub(super) fn is_set(&self, name: &str) -> bool {
+    pub fn is_set(&self, name: &str) -> bool {
         self.field(name) == "yes"
     }
 }
 
 /// Whether the body of a request is a form.
-pub(super) fn has_form_type(headers: &HeaderMap) -> bool {
+pub fn has_form_type(headers: &HeaderMap) -> bool {
     let Some(kind) = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

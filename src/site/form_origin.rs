@@ -11,19 +11,19 @@ use scoregate_base::{address::is_own_origin, keys::Digest, secret::Secret};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The token of the forms that belong to a cookie.
-pub(super) fn form_token(cookie: &Secret) -> String {
+pub fn form_token(cookie: &Secret) -> String {
     Digest::of(&format!("form {}", cookie.expose())).to_string()
 }
 
 /// Whether a form has the token of this cookie.
-pub(super) fn has_token(sent: &str, cookie: &Secret) -> bool {
+pub fn has_token(sent: &str, cookie: &Secret) -> bool {
     // The comparison takes constant time, so it does not reveal how much of a guess is correct.
     sent.as_bytes().ct_eq(form_token(cookie).as_bytes()).into()
 }
 
 /// Whether the browser reports that the navigation did not start on a page of this site. It may have started in an
 /// email, for example.
-pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
+pub fn is_followed_from_outside(headers: &HeaderMap) -> bool {
     headers
         .get(SEC_FETCH_SITE)
         .is_some_and(|site| site != "same-origin")
@@ -31,7 +31,7 @@ pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
 
 /// Whether the browser reports that another site sent the form. Programs other than browsers send neither `Origin` nor
 /// `Sec-Fetch-Site`, so only their tokens are checked.
-pub(super) fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
+pub fn is_cross_site(headers: &HeaderMap, site_root: &str) -> bool {
     // After DNS rebinding, a browser reports pages under a foreign name as "same-origin".
     !headers.get_all(ORIGIN).iter().all(|origin| {
         let origin = origin.to_str();

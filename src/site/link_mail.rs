@@ -7,24 +7,24 @@ use scoregate_base::{clock::Wall, secret::Secret};
 use scoregate_store::{MailKind, NewMail};
 
 /// The validity of a link.
-pub(super) const LINK_VALID: Duration = Duration::from_mins(15);
+pub const LINK_VALID: Duration = Duration::from_mins(15);
 
 /// The variable parts of an email.
-pub(super) struct LinkMail<'a> {
+pub struct LinkMail<'a> {
     /// The name of the service.
-    pub(super) service: &'a str,
+    pub service: &'a str,
     /// The public address of the site, without a trailing slash.
-    pub(super) root: &'a str,
-    pub(super) recipient: &'a str,
+    pub root: &'a str,
+    pub recipient: &'a str,
     /// The token of the link.
-    pub(super) token: &'a Secret,
+    pub token: &'a Secret,
     /// Makes the message id unique.
-    pub(super) number: u64,
+    pub number: u64,
 }
 
 impl LinkMail<'_> {
     /// The email, queued at `now`.
-    pub(super) fn at(&self, now: Wall) -> NewMail {
+    pub fn at(&self, now: Wall) -> NewMail {
         let Self {
             service,
             root,

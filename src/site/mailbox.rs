@@ -100,7 +100,7 @@ fn is_atom_byte(byte: u8) -> bool {
 
 /// The registered domain of an address: the last two labels, or the last three below a domain such as `ac.uk`. The
 /// owner of a domain can receive mail in any number of subdomains.
-pub(super) fn registered_domain(address: &str) -> String {
+pub fn registered_domain(address: &str) -> String {
     let domain = address
         .rsplit('@')
         .next()

@@ -37,7 +37,7 @@ const DAY: Duration = Duration::from_hours(24);
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The state of the limits.
-pub(super) struct SiteAdmission {
+pub struct SiteAdmission {
     requests: NetworkLimit,
     changes: NetworkLimit,
     links: NetworkLimit,
@@ -51,7 +51,7 @@ pub(super) struct SiteAdmission {
 
 /// The reason why a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkLimit {
+pub enum LinkLimit {
     /// A network that contains the client has used up its links.
     Network,
     /// The rest of the total for all networks is reserved for networks with fewer requests.
@@ -62,7 +62,7 @@ pub(super) enum LinkLimit {
 
 impl SiteAdmission {
     /// Allows each network this many links per hour, and this many new accounts per mail domain and day.
-    pub(super) fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
+    pub fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
         Self {
             requests: network_limit(PER_MINUTE, MINUTE),
             changes: network_limit(CHANGES_PER_MINUTE, MINUTE),
@@ -75,25 +75,25 @@ impl SiteAdmission {
     }
 
     /// Changes the limits on links and accounts.
-    pub(super) fn set_limits(&self, links_per_hour: u32, accounts_per_day: u32) {
+    pub fn set_limits(&self, links_per_hour: u32, accounts_per_day: u32) {
         self.links.set_limit(links_per_hour);
         self.accounts.set_limit(accounts_per_day);
     }
 
     /// Counts a request of a client.
-    pub(super) fn count(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+    pub fn count(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         self.requests
             .take("", client, now)
             .map_err(|_| SiteRefusal::TooManyRequests)
     }
 
     /// Counts a change by a client.
-    pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+    pub fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         self.count_change_of("", client, now)
     }
 
     /// Counts a change by an owner, whose network may differ each time.
-    pub(super) fn count_owner_change(&self, owner: OwnerId, now: Now) -> Result<(), SiteRefusal> {
+    pub fn count_owner_change(&self, owner: OwnerId, now: Now) -> Result<(), SiteRefusal> {
         self.count_change_of(&owner.to_string(), Ipv4Addr::UNSPECIFIED.into(), now)
     }
 
@@ -106,12 +106,7 @@ impl SiteAdmission {
     /// Counts a link for a client. There is also a limit for all networks together, because a flood from many networks
     /// would ruin the reputation of the mail server, and each link is a commit in the store. Part of this limit is
     /// reserved, so that a few networks cannot use all of it.
-    pub(super) fn count_link(
-        &self,
-        client: IpAddr,
-        in_total: u32,
-        now: Now,
-    ) -> Result<(), LinkLimit> {
+    pub fn count_link(&self, client: IpAddr, in_total: u32, now: Now) -> Result<(), LinkLimit> {
         // This is checked before the link is counted, so that the link does not affect the result.
         let is_modest = self.links.is_modest(client, now);
         self.links
@@ -141,24 +136,19 @@ impl SiteAdmission {
     }
 
     /// Counts a new account with an address of a mail domain.
-    pub(super) fn count_account(
-        &self,
-        domain: &str,
-        client: IpAddr,
-        now: Now,
-    ) -> Result<(), SiteRefusal> {
+    pub fn count_account(&self, domain: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         self.accounts
             .take(domain, client, now)
             .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
     }
 
     /// Undoes the counting of an account that was not created.
-    pub(super) fn return_account(&self, domain: &str, client: IpAddr) {
+    pub fn return_account(&self, domain: &str, client: IpAddr) {
         self.accounts.give_back(domain, client);
     }
 
     /// Takes a slot for as long as the request uses the store. If none is free, the request waits in a short queue.
-    pub(super) async fn enter(
+    pub async fn enter(
         &self,
         client: IpAddr,
         clock: &Clock,
@@ -186,7 +176,7 @@ fn network_limit(limit: u32, period: Duration) -> NetworkLimit {
 }
 
 /// Refuses clear text, except on loopback and from a trusted proxy that does not report clear text from its client.
-pub(super) fn require_encryption(
+pub fn require_encryption(
     peer: Peer,
     proxies: &Proxies,
     headers: &HeaderMap,

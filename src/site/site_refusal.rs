@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::pages::account::MessagePage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SiteRefusal {
+pub enum SiteRefusal {
     /// The visitor is not signed in. The response redirects to the sign-in form.
     SignedOut,
     /// The connection is not encrypted.
@@ -58,17 +58,17 @@ pub(super) enum SiteRefusal {
 
 /// The properties of a refusal.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SiteRefusalRow {
-    pub(super) status: StatusCode,
+pub struct SiteRefusalRow {
+    pub status: StatusCode,
     /// The name in the log.
-    pub(super) word: &'static str,
+    pub word: &'static str,
     /// `Retry-After` in seconds, if waiting helps.
-    pub(super) retry_after: Option<u64>,
-    pub(super) page: MessagePage<'static>,
+    pub retry_after: Option<u64>,
+    pub page: MessagePage<'static>,
 }
 
 /// The path of the sign-in form.
-pub(super) const SIGN_IN_PATH: &str = "/account/sign-in";
+pub const SIGN_IN_PATH: &str = "/account/sign-in";
 const SIGN_IN: Option<(&str, &str)> = Some((SIGN_IN_PATH, "Sign in"));
 const ACCOUNT: Option<(&str, &str)> = Some(("/account", "Your account"));
 
@@ -101,7 +101,7 @@ const fn after(seconds: u64, row: SiteRefusalRow) -> SiteRefusalRow {
 impl SiteRefusal {
     /// The properties of the refusal.
     #[rustfmt::skip]
-    pub(super) const fn row(self) -> SiteRefusalRow {
+    pub const fn row(self) -> SiteRefusalRow {
         match self {
             // There is no `_` arm, so a new refusal does not compile until it has a row.
             Self::SignedOut => row(StatusCode::SEE_OTHER, "signed_out", "Signed out", &["Sign in to see your account."], SIGN_IN),

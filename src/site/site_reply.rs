@@ -17,11 +17,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// The outcome of a request or of one of its steps: a value or a refusal.
-pub(super) type SiteResult<T = SiteReply> = Result<T, SiteRefusal>;
+pub type SiteResult<T = SiteReply> = Result<T, SiteRefusal>;
 
 /// A response before its common headers.
 #[derive(Debug, Default)]
-pub(super) struct SiteReply {
+pub struct SiteReply {
     status: StatusCode,
     html: String,
     location: Option<String>,
@@ -32,14 +32,14 @@ pub(super) struct SiteReply {
 }
 
 impl SiteReply {
-    pub(super) fn page(html: String) -> Self {
+    pub fn page(html: String) -> Self {
         Self {
             html,
             ..Self::default()
         }
     }
 
-    pub(super) fn page_with_script(html: String) -> Self {
+    pub fn page_with_script(html: String) -> Self {
         Self {
             html,
             has_script: true,
@@ -48,7 +48,7 @@ impl SiteReply {
     }
 
     /// A CSV file.
-    pub(super) fn file(name: &str, csv: String) -> Self {
+    pub fn file(name: &str, csv: String) -> Self {
         Self {
             html: csv,
             file: HeaderValue::try_from(format!("attachment; filename=\"{name}\"")).ok(),
@@ -57,12 +57,12 @@ impl SiteReply {
     }
 
     /// Whether the reply is a page with a script.
-    pub(super) const fn has_script(&self) -> bool {
+    pub const fn has_script(&self) -> bool {
         self.has_script
     }
 
     /// A page with a problem that the visitor can correct.
-    pub(super) fn problem(html: String) -> Self {
+    pub fn problem(html: String) -> Self {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             html,
@@ -71,7 +71,7 @@ impl SiteReply {
     }
 
     /// A page that requires another step first.
-    pub(super) fn forbidden(html: String) -> Self {
+    pub fn forbidden(html: String) -> Self {
         Self {
             status: StatusCode::FORBIDDEN,
             html,
@@ -80,7 +80,7 @@ impl SiteReply {
     }
 
     /// A redirect to a page of the site, which is read with GET.
-    pub(super) fn redirect(path: impl Into<String>) -> Self {
+    pub fn redirect(path: impl Into<String>) -> Self {
         Self {
             status: StatusCode::SEE_OTHER,
             location: Some(path.into()),
@@ -89,7 +89,7 @@ impl SiteReply {
     }
 
     /// A permanent redirect to the canonical path of a page.
-    pub(super) fn moved(path: &str) -> Self {
+    pub fn moved(path: &str) -> Self {
         Self {
             status: StatusCode::PERMANENT_REDIRECT,
             location: Some(path.into()),
@@ -98,7 +98,7 @@ impl SiteReply {
     }
 
     /// A page with a form, which may show a problem that the visitor can correct.
-    pub(super) fn form(html: String, has_problem: bool) -> Self {
+    pub fn form(html: String, has_problem: bool) -> Self {
         if has_problem {
             Self::problem(html)
         } else {
@@ -107,7 +107,7 @@ impl SiteReply {
     }
 
     /// Adds a cookie, if there is one.
-    pub(super) fn with_cookie(mut self, cookie: impl Into<Option<HeaderValue>>) -> Self {
+    pub fn with_cookie(mut self, cookie: impl Into<Option<HeaderValue>>) -> Self {
         self.cookies.extend(cookie.into());
         self
     }
@@ -115,21 +115,21 @@ impl SiteReply {
 
 /// The properties that every response of the site has.
 #[derive(Clone, Debug)]
-pub(super) struct ResponseStyle {
+pub struct ResponseStyle {
     /// The id of the request, for the logs.
-    pub(super) request_id: String,
+    pub request_id: String,
     /// Whether only the head is sent.
-    pub(super) is_head: bool,
+    pub is_head: bool,
     /// `Content-Security-Policy`.
-    pub(super) policy: HeaderValue,
+    pub policy: HeaderValue,
     /// Whether clients use HTTPS.
-    pub(super) is_https: bool,
+    pub is_https: bool,
     /// Whether the connection is closed after the response, so that leftover body bytes are not parsed as a request.
-    pub(super) closes: bool,
+    pub closes: bool,
 }
 
 /// The response to a request. `page` renders the page for a refusal.
-pub(super) fn response(
+pub fn response(
     answered: SiteResult,
     style: &ResponseStyle,
     page: impl Fn(SiteRefusal) -> String,

@@ -25,33 +25,33 @@ use super::{
 const RECENT: Duration = Duration::from_mins(15);
 
 /// A request with its parsed parts.
-pub(super) struct Visit {
-    pub(super) config: Arc<SiteConfig>,
-    pub(super) headers: HeaderMap,
-    pub(super) query: Form,
+pub struct Visit {
+    pub config: Arc<SiteConfig>,
+    pub headers: HeaderMap,
+    pub query: Form,
     /// The application in the path.
-    pub(super) application: Option<ApplicationId>,
+    pub application: Option<ApplicationId>,
     /// Empty for requests that only read.
-    pub(super) form: Form,
-    pub(super) client: IpAddr,
-    pub(super) now: Now,
+    pub form: Form,
+    pub client: IpAddr,
+    pub now: Now,
 }
 
 /// A session, with the token of its cookie.
-pub(super) struct LiveSession {
-    pub(super) token: Secret,
-    pub(super) session: OwnerSession,
+pub struct LiveSession {
+    pub token: Secret,
+    pub session: OwnerSession,
     /// The token of the session's forms.
-    pub(super) csrf: String,
+    pub csrf: String,
 }
 
 impl Visit {
     /// The application in the path. Returns an error if there is none.
-    pub(super) fn application(&self) -> SiteResult<ApplicationId> {
+    pub fn application(&self) -> SiteResult<ApplicationId> {
         self.application.ok_or(SiteRefusal::UnknownPage)
     }
 
-    pub(super) fn cookies(&self) -> CookieNames {
+    pub fn cookies(&self) -> CookieNames {
         CookieNames {
             is_https: self.config.is_https(),
         }
@@ -59,7 +59,7 @@ impl Visit {
 
     /// The step named in the redirect after a form. Empty if the navigation started on another site, because a crafted
     /// link could name any step.
-    pub(super) fn finished_step(&self) -> &str {
+    pub fn finished_step(&self) -> &str {
         if is_followed_from_outside(&self.headers) {
             ""
         } else {
@@ -68,12 +68,12 @@ impl Visit {
     }
 
     /// The value of a cookie.
-    pub(super) fn cookie(&self, cookie: SiteCookie) -> Option<Secret> {
+    pub fn cookie(&self, cookie: SiteCookie) -> Option<Secret> {
         self.cookies().read(&self.headers, cookie)
     }
 
     /// The session of the request, if it has not ended.
-    pub(super) async fn session(&self, store: &Store) -> SiteResult<Option<LiveSession>> {
+    pub async fn session(&self, store: &Store) -> SiteResult<Option<LiveSession>> {
         let Some(token) = self.cookie(SiteCookie::Session) else {
             return Ok(None);
         };
@@ -88,19 +88,19 @@ impl Visit {
     }
 
     /// The session of the request. Returns an error if the visitor is not signed in.
-    pub(super) async fn signed_in(&self, store: &Store) -> SiteResult<LiveSession> {
+    pub async fn signed_in(&self, store: &Store) -> SiteResult<LiveSession> {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
 
     /// The session of the request, if the submitted form belongs to it.
-    pub(super) async fn signed_in_by_form(&self, store: &Store) -> SiteResult<LiveSession> {
+    pub async fn signed_in_by_form(&self, store: &Store) -> SiteResult<LiveSession> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
         Ok(live)
     }
 
     /// Checks that the submitted form has the token of one of these cookies of the request.
-    pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> SiteResult<()> {
+    pub fn form_belongs_to(&self, cookies: &[SiteCookie]) -> SiteResult<()> {
         let sent = self.form.field("csrf");
         let belongs = cookies
             .iter()
@@ -116,14 +116,14 @@ impl Visit {
 
 impl LiveSession {
     /// Whether the visitor signed in recently enough for an irreversible step.
-    pub(super) fn is_recent(&self, now: Now) -> bool {
+    pub fn is_recent(&self, now: Now) -> bool {
         // After a backward step of the clock, no session is recent.
         let begun = self.session.created_at;
         (begun..begun.plus(RECENT)).contains(&now.wall)
     }
 
     /// The owner, who makes the changes.
-    pub(super) const fn owner(&self) -> OwnerId {
+    pub const fn owner(&self) -> OwnerId {
         self.session.owner.id
     }
 }
@@ -141,14 +141,14 @@ fn store_failed(error: &StoreError) -> SiteRefusal {
 }
 
 /// Logs that no secret can be created.
-pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
+pub fn no_randomness(error: getrandom::Error) -> SiteRefusal {
     tracing::error!(%error, "no secret can be created; the operating system returned no random bytes");
     SiteRefusal::Internal
 }
 
 /// Maps the error of a failed change to a refusal. If an object is unknown, it has been removed since the page was
 /// loaded.
-pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
+pub fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {
             SiteRefusal::Suspended

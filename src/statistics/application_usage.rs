@@ -47,7 +47,7 @@ pub struct RemainingAllowance {
 
 /// Tracks the applications with the most requests.
 #[derive(Default)]
-pub(crate) struct ApplicationUsage {
+pub struct ApplicationUsage {
     applications: SpaceSaving<ApplicationId, TrackedUse>,
 }
 
@@ -61,7 +61,7 @@ struct TrackedUse {
 
 impl ApplicationUsage {
     /// Counts requests of an application.
-    pub(crate) fn count(&self, account: &Arc<Account>, counted: &KindCount) {
+    pub fn count(&self, account: &Arc<Account>, counted: &KindCount) {
         let caller = || Arc::clone(account);
         let (requests, minute) = counted.requests_of_minute();
         self.applications.count(
@@ -82,7 +82,7 @@ impl ApplicationUsage {
     }
 
     /// The applications with the most requests of the day.
-    pub(crate) fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+    pub fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now.wall.day())).into_iter();
         let known = listed.filter_map(
             |SketchEntry {
@@ -98,7 +98,7 @@ impl ApplicationUsage {
     }
 
     /// Usage of one application.
-    pub(crate) fn of(&self, account: &Account, now: Now) -> ApplicationUse {
+    pub fn of(&self, account: &Account, now: Now) -> ApplicationUse {
         let found = self.applications.find(era(now.wall.day()), account.id);
         let requests = found.map(|entry| entry.value.counts.counted(entry.overestimate, now));
         ApplicationUse::new(account, requests, now)

@@ -35,7 +35,7 @@ const ENOUGH_FOR_ADVICE: u32 = 500;
 
 /// Evidence by hour and application.
 #[derive(Default)]
-pub(crate) struct EvidenceBook {
+pub struct EvidenceBook {
     hours: Mutex<BTreeMap<(u32, ApplicationId), Box<HourEvidence>>>,
     /// The key of the day's sketches. It is read without a lock, because it is needed often: behind a proxy, most
     /// requests have a different origin than the previous one.
@@ -44,7 +44,7 @@ pub(crate) struct EvidenceBook {
 
 impl EvidenceBook {
     /// Adds the evidence of an account.
-    pub(crate) fn add(&self, application: ApplicationId, evidence: Vec<HourEvidence>) {
+    pub fn add(&self, application: ApplicationId, evidence: Vec<HourEvidence>) {
         let mut hours = self.hours.lock();
         for hour in evidence {
             hours
@@ -55,7 +55,7 @@ impl EvidenceBook {
     }
 
     /// Gets the key of the day from the store, unless it is known.
-    pub(crate) async fn ensure_key(&self, store: &Store, day: Day) -> StoreResult<()> {
+    pub async fn ensure_key(&self, store: &Store, day: Day) -> StoreResult<()> {
         if self
             .sketch_key
             .load()
@@ -73,7 +73,7 @@ impl EvidenceBook {
 
     /// Records the hours before `until`. If the store is unreachable, the next call retries the last few hours. Calls
     /// must not overlap, and must be made only once no more requests can be added to these hours.
-    pub(crate) async fn record<F: Future<Output = StoreResult<()>>>(
+    pub async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
         until: u32,
         recording: impl Fn(Vec<HourRecord>) -> F,
@@ -118,7 +118,7 @@ impl EvidenceBook {
     }
 
     /// Advice based on the requests of an hour. There is no advice if there were few requests.
-    pub(crate) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
+    pub fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
         let evidence = hours
             .get(&(hour, application))
@@ -133,12 +133,7 @@ impl EvidenceBook {
     }
 
     /// The origin of a request; `None` if the day's sketch key is unknown.
-    pub(crate) fn origin(
-        &self,
-        address: IpAddr,
-        agent: Option<&HeaderValue>,
-        at: Wall,
-    ) -> Option<Origin> {
+    pub fn origin(&self, address: IpAddr, agent: Option<&HeaderValue>, at: Wall) -> Option<Origin> {
         let key = self.sketch_key.load();
         let (_, key) = **key.as_ref().filter(|key| key.0 == at.day())?;
         let positions = FixedState::with_seed(key);

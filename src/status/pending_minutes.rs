@@ -13,7 +13,7 @@ const _: () = assert!(MOST as u64 == 3 * DAY_MINUTES);
 
 /// The minutes, by number.
 #[derive(Debug, Default)]
-pub(super) struct PendingMinutes {
+pub struct PendingMinutes {
     pending: BTreeMap<u64, StatusMinute>,
     /// The newest stored minute.
     stored: Option<StatusMinute>,
@@ -21,7 +21,7 @@ pub(super) struct PendingMinutes {
 
 impl PendingMinutes {
     /// Adds an observation. The best observation of a minute counts.
-    pub(super) fn note(&mut self, seen: StatusMinute) {
+    pub fn note(&mut self, seen: StatusMinute) {
         let stored = self.stored.filter(|stored| stored.minute == seen.minute);
         let known = self.pending.get(&seen.minute).copied().or(stored);
         let best = known.map_or(seen, |known| StatusMinute {
@@ -37,18 +37,18 @@ impl PendingMinutes {
         }
     }
 
-    pub(super) fn has_some(&self) -> bool {
+    pub fn has_some(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// The oldest pending minutes; `None` if all are stored.
-    pub(super) fn next_batch(&self) -> Option<Vec<StatusMinute>> {
+    pub fn next_batch(&self) -> Option<Vec<StatusMinute>> {
         self.has_some()
             .then(|| self.pending.values().take(BATCH).copied().collect())
     }
 
     /// Removes minutes that have been stored.
-    pub(super) fn stored(&mut self, batch: &[StatusMinute]) {
+    pub fn stored(&mut self, batch: &[StatusMinute]) {
         for minute in batch {
             self.pending.remove(&minute.minute);
         }

@@ -12,7 +12,7 @@ const RECENT_DAYS: u64 = 4;
 
 /// The minutes by day, up to a certain minute.
 #[derive(Debug, Default)]
-pub(super) struct ReadHistory {
+pub struct ReadHistory {
     days: BTreeMap<Day, StatusDay>,
     first_minute: Option<u64>,
     /// The first minute that is not counted; `None` before the first reading.
@@ -24,7 +24,7 @@ pub(super) struct ReadHistory {
 impl ReadHistory {
     /// The minutes to read at `now`. The last two minutes are excluded: the current minute is not over, and the
     /// previous minute may not be stored yet.
-    pub(super) fn next_range(&self, now: Wall) -> Range<u64> {
+    pub fn next_range(&self, now: Wall) -> Range<u64> {
         let end = minute_of(now).saturating_sub(1);
         let days = if self.all_read_on == Some(now.day()) {
             RECENT_DAYS
@@ -36,7 +36,7 @@ impl ReadHistory {
     }
 
     /// Adds the minutes that were read.
-    pub(super) fn read(&mut self, range: &Range<u64>, history: StatusHistory) {
+    pub fn read(&mut self, range: &Range<u64>, history: StatusHistory) {
         let start = day_of(range.start);
         self.days.retain(|day, _| *day < start);
         self.days
@@ -49,7 +49,7 @@ impl ReadHistory {
     }
 
     /// The days shown; empty before the history was first read.
-    pub(super) fn days(&self) -> Vec<DayAvailability> {
+    pub fn days(&self) -> Vec<DayAvailability> {
         let Some(end) = self.end else {
             return Vec::new();
         };
@@ -61,12 +61,12 @@ impl ReadHistory {
     }
 
     /// The end of the counted minutes.
-    pub(super) fn end(&self) -> Option<Wall> {
+    pub fn end(&self) -> Option<Wall> {
         self.end.map(|end| Wall::from_seconds(end * 60))
     }
 
     /// The first minute ever stored.
-    pub(super) fn begun(&self) -> Option<Wall> {
+    pub fn begun(&self) -> Option<Wall> {
         self.first_minute
             .map(|first| Wall::from_seconds(first.saturating_mul(60)))
     }

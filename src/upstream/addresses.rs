@@ -16,7 +16,7 @@ use super::{
 type AskBreaker = fn(CircuitBreaker, Mono) -> (CircuitBreaker, BreakerPermission);
 
 /// The addresses of a backend.
-pub(super) struct Addresses {
+pub struct Addresses {
     all: Vec<Address>,
     clock: Clock,
 }
@@ -35,10 +35,10 @@ struct AddressState {
 }
 
 /// A request in flight. However it ends, its result is reported to the address's circuit breaker.
-pub(super) struct AddressPermit<'a> {
+pub struct AddressPermit<'a> {
     address: &'a Address,
     /// The number of the address.
-    pub(super) index: usize,
+    pub index: usize,
     permission: BreakerPermission,
     signal: BreakerSignal,
     /// The reason why the request failed.
@@ -66,7 +66,7 @@ pub struct AddressStatus {
 }
 
 impl Addresses {
-    pub(super) fn new(all: Vec<Arc<dyn Upstream>>, clock: Clock) -> Self {
+    pub fn new(all: Vec<Arc<dyn Upstream>>, clock: Clock) -> Self {
         let all = all.into_iter().map(|upstream| Address {
             upstream,
             state: Mutex::default(),
@@ -78,12 +78,12 @@ impl Addresses {
     }
 
     /// The backends at these addresses.
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = &dyn Upstream> {
+    pub fn upstreams(&self) -> impl Iterator<Item = &dyn Upstream> {
         self.all.iter().map(|address| &*address.upstream)
     }
 
     /// Time until a request may be sent. `None` if a request may be sent now.
-    pub(super) fn wait(&self) -> Option<Duration> {
+    pub fn wait(&self) -> Option<Duration> {
         let now = self.clock.now().mono;
         let waits =
             self.all.iter().map(
@@ -97,7 +97,7 @@ impl Addresses {
 
     /// Permits a request to the first address that this fetch has not tried. Addresses that have just failed come after
     /// the others, sorted by their number of failures.
-    pub(super) fn next(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
+    pub fn next(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
         let addresses = self.all.iter().enumerate();
         let mut untried: Vec<_> = addresses
             .filter(|(index, _)| !tried.contains(index))
@@ -138,7 +138,7 @@ impl Addresses {
     }
 
     /// The states of the addresses, for the operator.
-    pub(super) fn status(&self) -> Vec<AddressStatus> {
+    pub fn status(&self) -> Vec<AddressStatus> {
         let now = self.clock.now().mono;
         let all = self.all.iter();
         all.map(|address| address.status(now)).collect()
@@ -162,7 +162,7 @@ impl Address {
 
 impl AddressPermit<'_> {
     /// Sends the request.
-    pub(super) async fn fetch(
+    pub async fn fetch(
         mut self,
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {

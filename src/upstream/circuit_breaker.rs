@@ -23,7 +23,7 @@ const TRIAL: Duration = Duration::from_secs(1);
 
 /// The state of the breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CircuitBreaker {
+pub struct CircuitBreaker {
     /// Consecutive failures.
     failures: u32,
     /// The time until which the breaker is open.
@@ -36,7 +36,7 @@ pub(super) struct CircuitBreaker {
 
 /// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BreakerPermission {
+pub enum BreakerPermission {
     Granted,
     /// The request may be sent as the trial request of a half-open breaker.
     Trial,
@@ -46,7 +46,7 @@ pub(super) enum BreakerPermission {
 
 /// The result of a request, for the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BreakerSignal {
+pub enum BreakerSignal {
     Good,
     /// A failure, with the time from `Retry-After`.
     Bad(Option<Duration>),
@@ -68,12 +68,12 @@ words! {
 
 impl CircuitBreaker {
     /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::record`].
-    pub(super) fn request(self, now: Mono) -> (Self, BreakerPermission) {
+    pub fn request(self, now: Mono) -> (Self, BreakerPermission) {
         self.request_after(self.open_until, now)
     }
 
     /// Whether a request may be sent at `now` while other addresses can be used.
-    pub(super) fn request_if_preferred(self, now: Mono) -> (Self, BreakerPermission) {
+    pub fn request_if_preferred(self, now: Mono) -> (Self, BreakerPermission) {
         self.request_after(self.open_until.max(self.avoided_until), now)
     }
 
@@ -93,12 +93,7 @@ impl CircuitBreaker {
     }
 
     /// Records the result of a request that was sent with this permission.
-    pub(super) fn record(
-        self,
-        permission: BreakerPermission,
-        signal: BreakerSignal,
-        now: Mono,
-    ) -> Self {
+    pub fn record(self, permission: BreakerPermission, signal: BreakerSignal, now: Mono) -> Self {
         let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
         match signal {
             // A response to a request sent before the breaker opened does not close it.
@@ -129,17 +124,17 @@ impl CircuitBreaker {
     }
 
     /// Remaining open time.
-    pub(super) fn open_time_left(self, now: Mono) -> Duration {
+    pub fn open_time_left(self, now: Mono) -> Duration {
         self.open_until
             .map_or(Duration::ZERO, |until| until.since(now))
     }
 
     /// Consecutive failures.
-    pub(super) fn failures(self) -> u32 {
+    pub fn failures(self) -> u32 {
         self.failures
     }
 
-    pub(super) fn state(self, now: Mono) -> BreakerState {
+    pub fn state(self, now: Mono) -> BreakerState {
         match self.open_until {
             None => BreakerState::Closed,
             Some(_) if self.is_half_open => BreakerState::HalfOpen,

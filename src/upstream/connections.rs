@@ -47,7 +47,7 @@ type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
 /// Connections to one backend.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub struct Connections {
     clients: ArcSwap<ConnectionPool>,
     tcp: HttpConnector,
     idle: Duration,
@@ -88,7 +88,7 @@ impl ConnectionPool {
 
 impl Connections {
     /// Creates the pool with a connect timeout and an idle timeout. Does not connect.
-    pub(super) fn new(connect: Duration, idle: Duration, tls: &BackendTls) -> Self {
+    pub fn new(connect: Duration, idle: Duration, tls: &BackendTls) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -104,7 +104,7 @@ impl Connections {
     }
 
     /// Changes the TLS settings of new connections. Idle connections are closed.
-    pub(super) fn renew(&self, tls: &BackendTls) {
+    pub fn renew(&self, tls: &BackendTls) {
         self.clients.store(Arc::new(ConnectionPool::new(
             self.tcp.clone(),
             tls,
@@ -113,12 +113,12 @@ impl Connections {
     }
 
     /// Closes idle connections. Requests in flight finish on their connections, which are then closed.
-    pub(super) fn close_idle(&self) {
+    pub fn close_idle(&self) {
         self.renew(&self.clients.load().tls);
     }
 
     /// Sends a request and waits for the response head.
-    pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> SentRequest {
+    pub async fn send(&self, request: Request<Empty<Bytes>>) -> SentRequest {
         with_few_interim(request, |request| self.send_pooled(request)).await
     }
 
@@ -142,7 +142,7 @@ impl Connections {
     }
 
     /// Number of retried requests.
-    pub(super) fn retries(&self) -> u64 {
+    pub fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 

@@ -33,7 +33,7 @@ use super::{
     tls_problem::tls_problem,
 };
 
-pub(super) const TOO_MANY_INTERIM: &str = "too many interim responses";
+pub const TOO_MANY_INTERIM: &str = "too many interim responses";
 
 /// A backend over the network.
 #[derive(Debug)]

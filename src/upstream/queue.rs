@@ -30,20 +30,20 @@ pub enum PriorityClass {
 pub struct CurrentPriority(Arc<AtomicU8>);
 
 #[derive(Debug)]
-pub(super) struct FetchQueue {
+pub struct FetchQueue {
     at_once: usize,
     state: Arc<Mutex<QueueState>>,
 }
 
 /// A slot for a request in flight. It is released on drop.
 #[derive(Debug)]
-pub(super) struct QueueSlot {
+pub struct QueueSlot {
     /// `None` once the slot has been passed on.
     queue: Option<Arc<Mutex<QueueState>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QueueFull;
+pub struct QueueFull;
 
 #[derive(Debug)]
 struct QueueState {
@@ -76,7 +76,7 @@ impl CurrentPriority {
 }
 
 impl FetchQueue {
-    pub(super) fn new(at_once: usize) -> Self {
+    pub fn new(at_once: usize) -> Self {
         let at_once = at_once.max(1);
         let state = QueueState {
             free: at_once,
@@ -90,7 +90,7 @@ impl FetchQueue {
     }
 
     /// Waits for a slot.
-    pub(super) async fn acquire(&self, priority: CurrentPriority) -> Result<QueueSlot, QueueFull> {
+    pub async fn acquire(&self, priority: CurrentPriority) -> Result<QueueSlot, QueueFull> {
         let awaited = {
             let mut state = self.state.lock();
             if state.free > 0 {
@@ -120,17 +120,17 @@ impl FetchQueue {
     }
 
     /// Maximum number of requests in flight.
-    pub(super) fn max_concurrent(&self) -> usize {
+    pub fn max_concurrent(&self) -> usize {
         self.at_once
     }
 
     /// Requests in flight.
-    pub(super) fn in_flight(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.at_once.saturating_sub(self.state.lock().free)
     }
 
     /// Requests in the queue.
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.state
             .lock()
             .waiting

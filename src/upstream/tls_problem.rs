@@ -8,7 +8,7 @@ use rustls::{AlertDescription, CertificateError};
 const MAX_CHARACTERS: usize = 400;
 
 /// Describes the TLS problem that caused an error. `None` if the cause is not TLS.
-pub(super) fn tls_problem(error: &(dyn Error + 'static)) -> Option<String> {
+pub fn tls_problem(error: &(dyn Error + 'static)) -> Option<String> {
     let error = tls_error(error)?;
     let text: String = error.to_string().chars().take(MAX_CHARACTERS).collect();
     Some(format!("TLS handshake failed: {text}; {}", remedy(error)))

@@ -35,7 +35,7 @@ const SETTINGS: [&str; 9] = [
 /// Maximum time until a standby follows.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
-pub(crate) struct PostgresCluster {
+pub struct PostgresCluster {
     directory: TempDir,
     /// Environment of the servers.
     environment: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub(crate) struct PostgresCluster {
 
 impl PostgresCluster {
     /// Starts both servers with these environment variables. They end with the calling thread.
-    pub(crate) fn start(environment: Vec<(String, String)>) -> Self {
+    pub fn start(environment: Vec<(String, String)>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
             .expect("permissions");
@@ -66,18 +66,18 @@ impl PostgresCluster {
     }
 
     /// The sockets of both servers. Their names do not change.
-    pub(crate) fn sockets(&self) -> [PathBuf; 2] {
+    pub fn sockets(&self) -> [PathBuf; 2] {
         [0, 1].map(|number| self.path(number).join(".s.PGSQL.5432"))
     }
 
     /// The URL of the database for the superuser, with both servers as hosts.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let [one, other] = [0, 1].map(|number| url_host(&self.path(number)));
         format!("postgresql://{OWNER}@{one},{other}/postgres")
     }
 
     /// Runs SQL on the primary and returns the output.
-    pub(crate) fn sql(&self, statement: &str) -> String {
+    pub fn sql(&self, statement: &str) -> String {
         let mut psql = unprivileged("psql");
         psql.args(["-U", OWNER, "-d", "postgres", "-qtA", "-c", statement, "-h"])
             .arg(self.path(self.primary));
@@ -86,7 +86,7 @@ impl PostgresCluster {
     }
 
     /// Kills all processes of the primary.
-    pub(crate) fn kill_primary(&mut self) {
+    pub fn kill_primary(&mut self) {
         let Some(mut server) = self.servers[self.primary].take() else {
             return;
         };
@@ -102,7 +102,7 @@ impl PostgresCluster {
     }
 
     /// Makes the standby the primary. Commits wait until the other server is rebuilt.
-    pub(crate) fn promote(&mut self) {
+    pub fn promote(&mut self) {
         self.primary = 1 - self.primary;
         let data = self.path(self.primary).join("data");
         run(unprivileged("pg_ctl")
@@ -111,7 +111,7 @@ impl PostgresCluster {
     }
 
     /// Copies the primary to the other server, starts it as standby, and waits until it confirms commits.
-    pub(crate) fn rebuild(&mut self) {
+    pub fn rebuild(&mut self) {
         let standby = 1 - self.primary;
         let path = self.path(standby);
         let data = path.join("data");
@@ -145,16 +145,16 @@ impl PostgresCluster {
     }
 
     /// Stops all processes of the primary until `resume`.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         self.signal_primary("STOP");
     }
 
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.signal_primary("CONT");
     }
 
     /// Whether the standby confirms commits.
-    pub(crate) fn is_synchronous(&self) -> bool {
+    pub fn is_synchronous(&self) -> bool {
         self.sql("SELECT sync_state FROM pg_stat_replication")
             .contains("sync")
     }

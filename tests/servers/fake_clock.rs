@@ -6,13 +6,13 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use tempfile::TempDir;
 
 /// A clock that several programs can share.
-pub(crate) struct FakeClock {
+pub struct FakeClock {
     directory: TempDir,
 }
 
 impl FakeClock {
     /// A clock that is off by this many seconds.
-    pub(crate) fn new(seconds: i64) -> Self {
+    pub fn new(seconds: i64) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
             .expect("permissions");
@@ -22,7 +22,7 @@ impl FakeClock {
     }
 
     /// The environment of a program with this clock. The program reads the file once a second.
-    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+    pub fn environment(&self) -> Vec<(String, String)> {
         let file = self.directory.path().join("offset").display().to_string();
         [
             ("LD_PRELOAD", library().as_str()),
@@ -35,7 +35,7 @@ impl FakeClock {
     }
 
     /// Sets the difference from the machine's clock, in seconds.
-    pub(crate) fn set(&self, seconds: i64) {
+    pub fn set(&self, seconds: i64) {
         let [new, file] = ["new", "offset"].map(|name| self.directory.path().join(name));
         fs::write(&new, format!("{seconds:+}\n")).expect("the file is written");
         fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).expect("permissions");
@@ -45,14 +45,14 @@ impl FakeClock {
 }
 
 /// Removes the files that a killed process with such a clock leaves behind.
-pub(crate) fn remove_shared_memory(process: u32) {
+pub fn remove_shared_memory(process: u32) {
     for name in ["sem.faketime_sem_", "faketime_shm_"] {
         drop(fs::remove_file(format!("/dev/shm/{name}{process}")));
     }
 }
 
 /// The library that is preloaded.
-pub(crate) fn library() -> String {
+pub fn library() -> String {
     let found = fs::read_dir("/usr/lib")
         .expect("libraries")
         .find_map(|entry| {

@@ -14,7 +14,7 @@ const MAX_CONNECTIONS: usize = 100;
 
 /// How bytes are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkMode {
+pub enum LinkMode {
     Forward,
     /// Connections are accepted, and nothing is forwarded until the mode changes.
     Silent,
@@ -25,8 +25,8 @@ pub(crate) enum LinkMode {
 }
 
 /// A listening port in front of a server. It is closed when the runtime ends.
-pub(crate) struct FaultyLink {
-    pub(crate) address: SocketAddr,
+pub struct FaultyLink {
+    pub address: SocketAddr,
     mode: watch::Sender<LinkMode>,
     /// Number of cuts.
     cuts: watch::Sender<u32>,
@@ -42,7 +42,7 @@ struct LinkState {
 
 impl FaultyLink {
     /// Opens a port. Its connections are forwarded to this socket.
-    pub(crate) fn open(runtime: &Handle, socket: PathBuf) -> Self {
+    pub fn open(runtime: &Handle, socket: PathBuf) -> Self {
         let listener = runtime
             .block_on(TcpListener::bind("127.0.0.1:0"))
             .expect("a free port");
@@ -63,12 +63,12 @@ impl FaultyLink {
     }
 
     /// Changes how bytes are forwarded, including on open connections.
-    pub(crate) fn set(&self, mode: LinkMode) {
+    pub fn set(&self, mode: LinkMode) {
         self.mode.send_replace(mode);
     }
 
     /// Closes all connections.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 }

@@ -17,17 +17,17 @@ use std::{
 use tempfile::TempDir;
 
 /// Superuser of the server.
-pub(crate) const OWNER: &str = "owner";
+pub const OWNER: &str = "owner";
 
-pub(crate) struct PostgresServer {
-    pub(crate) directory: TempDir,
+pub struct PostgresServer {
+    pub directory: TempDir,
     /// Environment of the server.
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) child: Child,
+    pub environment: Vec<(String, String)>,
+    pub child: Child,
 }
 
 /// The server that the tests of a process share. Each test uses its own schema.
-pub(crate) fn shared_server() -> &'static PostgresServer {
+pub fn shared_server() -> &'static PostgresServer {
     static SERVER: OnceLock<PostgresServer> = OnceLock::new();
     // Started by a thread that lives as long as the process: the server ends with the thread that started it.
     SERVER.get_or_init(|| {
@@ -45,17 +45,17 @@ pub(crate) fn shared_server() -> &'static PostgresServer {
 }
 
 /// A schema name that no other test of the process uses.
-pub(crate) fn new_schema() -> String {
+pub fn new_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("site_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl PostgresServer {
-    pub(crate) fn start(settings: &[&str]) -> Self {
+    pub fn start(settings: &[&str]) -> Self {
         Self::start_with(settings, Vec::new())
     }
 
-    pub(crate) fn start_with(settings: &[&str], environment: Vec<(String, String)>) -> Self {
+    pub fn start_with(settings: &[&str], environment: Vec<(String, String)>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().to_owned();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -70,7 +70,7 @@ impl PostgresServer {
     }
 
     /// The URL of its database, for the superuser.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!(
             "postgresql://{OWNER}@{}/postgres",
             url_host(self.directory.path())
@@ -87,19 +87,19 @@ impl Drop for PostgresServer {
 }
 
 /// The URL host of the server whose socket is in this directory.
-pub(crate) fn url_host(path: &Path) -> String {
+pub fn url_host(path: &Path) -> String {
     path.display().to_string().replace('/', "%2F")
 }
 
 /// Gives a directory to the user that runs the servers.
-pub(crate) fn give_away(path: &Path) {
+pub fn give_away(path: &Path) {
     if is_root() {
         run(Command::new("chown").arg("-R").arg(user()).arg(path));
     }
 }
 
 /// Creates the data directory `data` in `path`.
-pub(crate) fn create(path: &Path) {
+pub fn create(path: &Path) {
     let options = [
         "--auth=trust",
         "--no-sync",
@@ -114,7 +114,7 @@ pub(crate) fn create(path: &Path) {
 
 /// Starts the server of the data directory `data` in `path`, with its socket in `path`, and waits until it accepts
 /// connections.
-pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(String, String)]) -> Child {
+pub fn launch(path: &Path, settings: &[&str], environment: &[(String, String)]) -> Child {
     // Preloaded libraries are only for the server, not for the program that changes the user.
     let mut command = unprivileged("/usr/bin/env");
     command.args(
@@ -157,7 +157,7 @@ pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(String, Str
 
 /// A command for a program of the server's package, without root privileges. It is killed when the calling thread ends.
 /// Other programs need an absolute path.
-pub(crate) fn unprivileged(program: &str) -> Command {
+pub fn unprivileged(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
     if is_root() {
@@ -191,7 +191,7 @@ fn binaries() -> PathBuf {
     }
 }
 
-pub(crate) fn run(command: &mut Command) {
+pub fn run(command: &mut Command) {
     let done = command.output().expect("the program runs");
     assert!(
         done.status.success(),

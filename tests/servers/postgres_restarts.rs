@@ -6,7 +6,7 @@ use super::postgres::{PostgresServer, launch, run};
 
 impl PostgresServer {
     /// Stops the server gracefully. Its data are kept.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         run(Command::new("sh")
             .arg("-c")
             .arg(format!("kill -INT {}", self.child.id())));
@@ -14,7 +14,7 @@ impl PostgresServer {
     }
 
     /// Starts the server again at the same address.
-    pub(crate) fn restart(&mut self, settings: &[&str]) {
+    pub fn restart(&mut self, settings: &[&str]) {
         self.child = launch(self.directory.path(), settings, &self.environment);
     }
 }

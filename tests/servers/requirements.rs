@@ -20,7 +20,7 @@ macro_rules! needs {
 }
 
 /// Whether the test of this function lacks one of these packages, and is therefore skipped.
-pub(crate) fn is_skipped(function: &str, packages: &[&str]) -> bool {
+pub fn is_skipped(function: &str, packages: &[&str]) -> bool {
     let Some(missing) = packages.iter().find(|package| !is_installed(package)) else {
         return false;
     };

@@ -148,7 +148,7 @@ fn circles(all: &[File]) -> Vec<String> {
 
 /// Folders and files of a crate that is one module, that import from each other in a circle. Names that the root re-exports
 /// count for the file that defines them. The modules of the others are in `layers`.
-pub(crate) fn folder_circles(all: &[File]) -> Vec<String> {
+pub fn folder_circles(all: &[File]) -> Vec<String> {
     let mut imports: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     let folder = |module: &Module| module.iter().take(2).cloned().collect::<Module>();
     let files = Files::of(all);

@@ -129,7 +129,7 @@ fn layer(module: &str) -> Option<usize> {
 }
 
 /// The paths of this crate that a file uses, from the crate's root.
-pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
+pub fn named(file: &File) -> Vec<Vec<String>> {
     let code = code(&file.text);
     let home = module_of(&file.path);
     let rooted = |root: Option<&str>, path: Vec<String>| {
@@ -181,7 +181,7 @@ fn is_for_tests(file: &File, all: &[File]) -> bool {
 }
 
 /// The code of the crate without its roots and its tests.
-pub(crate) fn sources(all: &[File]) -> impl Iterator<Item = &File> {
+pub fn sources(all: &[File]) -> impl Iterator<Item = &File> {
     let ours = all.iter().filter(|file| is_product(file));
     ours.filter(|file| !module_of(&file.path).is_empty() && !is_for_tests(file, all))
 }

@@ -23,7 +23,7 @@ const ENDINGS: [&str; 11] = [
 const CREATED_BY_READERS: [&str; 1] = ["scoregate.toml"];
 
 /// Texts in backquotes outside fenced blocks, and the targets of links.
-pub(crate) fn pointers(text: &str) -> Vec<String> {
+pub fn pointers(text: &str) -> Vec<String> {
     let mut pointers = Vec::new();
     let mut is_fenced = false;
     for line in text.lines() {

@@ -3,7 +3,7 @@
 use crate::File;
 
 /// The code without comments and test code. Line numbers are kept.
-pub(crate) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let mut kept = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -26,7 +26,7 @@ pub(crate) fn code(text: &str) -> String {
 }
 
 /// The indentation of a line.
-pub(crate) fn indentation(line: &str) -> usize {
+pub fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
@@ -44,7 +44,7 @@ fn before(text: &str, at: usize) -> &str {
 }
 
 /// Every path in the code that starts with `root::`, with groups expanded: `a::{b, c::d}` is `b` and `c::d`.
-pub(crate) fn paths_from(code: &str, root: &str) -> Vec<Vec<String>> {
+pub fn paths_from(code: &str, root: &str) -> Vec<Vec<String>> {
     let opening = format!("{root}::");
     let starts = code.match_indices(&opening).filter(|(at, _)| {
         let last = before(code, *at).chars().next_back();
@@ -102,7 +102,7 @@ fn tree(tokens: &mut Tokens<'_>) -> Vec<Vec<String>> {
 }
 
 /// Whether a file is the root of a folder or a library.
-pub(crate) fn is_root(file: &File) -> bool {
+pub fn is_root(file: &File) -> bool {
     file.path.ends_with("/mod.rs") || file.path.ends_with("/lib.rs")
 }
 
@@ -121,7 +121,7 @@ fn place_of(path: &str) -> (Option<&str>, &str) {
 }
 
 /// Whether a file belongs to the program or to one of its libraries.
-pub(crate) fn is_product(file: &File) -> bool {
+pub fn is_product(file: &File) -> bool {
     let is_of_a_crate = |path: &str| {
         path.split_once('/')
             .is_some_and(|(_, inner)| inner.starts_with("src/"))
@@ -132,12 +132,12 @@ pub(crate) fn is_product(file: &File) -> bool {
 }
 
 /// The module that is the root of the file's crate; nothing in the program and in libraries of several modules.
-pub(crate) fn root_module(path: &str) -> Option<&str> {
+pub fn root_module(path: &str) -> Option<&str> {
     place_of(path).0
 }
 
 /// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`, and `crates/store/src/feed.rs` is `store::feed`.
-pub(crate) fn module_of(path: &str) -> Vec<String> {
+pub fn module_of(path: &str) -> Vec<String> {
     let (root, inner) = place_of(path);
     let parts = inner
         .trim_end_matches(".rs")

@@ -20,7 +20,7 @@ const OWNER: &str = "owner";
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The primary, and its standby.
-pub(crate) struct Database {
+pub struct Database {
     directory: TempDir,
     servers: Vec<Server>,
 }
@@ -36,7 +36,7 @@ impl Drop for Server {
 }
 
 /// The programs of the newest installed version; `None` if there is none.
-pub(crate) fn programs() -> Option<PathBuf> {
+pub fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let newest = versions
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
@@ -50,7 +50,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
 
 impl Database {
     /// A primary with these settings.
-    pub(crate) async fn start(settings: &[&str]) -> Self {
+    pub async fn start(settings: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for name in ["primary", "standby"] {
@@ -81,7 +81,7 @@ impl Database {
     }
 
     /// Adds a standby. From now on commits wait for it.
-    pub(crate) async fn replicate(&mut self) {
+    pub async fn replicate(&mut self) {
         let from = self.socket("primary");
         let to = self.socket("standby").join("data");
         let mut copy = unprivileged("pg_basebackup");
@@ -113,7 +113,7 @@ impl Database {
     }
 
     /// The URL of the primary for `store.url`.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let socket = self
             .socket("primary")
             .display()
@@ -123,14 +123,14 @@ impl Database {
     }
 
     /// A connection of its own to the primary.
-    pub(crate) async fn client(&self) -> Client {
+    pub async fn client(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         client
     }
 
     /// New tables in this schema.
-    pub(crate) async fn tables(&self, schema: &str) -> DatabaseConfig {
+    pub async fn tables(&self, schema: &str) -> DatabaseConfig {
         let config = DatabaseConfig {
             servers: vec![self.url().parse().unwrap()],
             listen_servers: vec![self.url().parse().unwrap()],

@@ -52,15 +52,15 @@ const LOADS: [Load; 5] = [
 ];
 
 /// An application at one gateway: it reports its totals again and again.
-pub(super) struct LeasingApplication {
-    pub(super) id: ApplicationId,
-    pub(super) node: u64,
-    pub(super) granted: u32,
+pub struct LeasingApplication {
+    pub id: ApplicationId,
+    pub node: u64,
+    pub granted: u32,
 }
 
 impl LeasingApplication {
     /// The next report: it leases `units`, and renews tokens of the minute if there are minutes.
-    pub(super) fn next(&mut self, units: u32, has_minutes: bool) -> LedgerExchange {
+    pub fn next(&mut self, units: u32, has_minutes: bool) -> LedgerExchange {
         self.granted += units;
         let today = Clock::system().now().wall.day();
         let totals = NodeReport {
@@ -88,7 +88,7 @@ impl LeasingApplication {
     }
 
     /// Exchanges the next report.
-    pub(super) async fn exchange(&mut self, store: &Store, units: u32, has_minutes: bool) {
+    pub async fn exchange(&mut self, store: &Store, units: u32, has_minutes: bool) {
         let reply = store.exchange(self.next(units, has_minutes)).await.unwrap();
         assert!(
             matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]),
@@ -98,7 +98,7 @@ impl LeasingApplication {
 }
 
 /// Stores with a connection each.
-pub(super) async fn open(config: &DatabaseConfig, connections: usize) -> Vec<Store> {
+pub async fn open(config: &DatabaseConfig, connections: usize) -> Vec<Store> {
     let opened = (0..connections).map(|_| async {
         let seen = SeenTimelines::default();
         let store = Store::in_database(config.clone(), Clock::system(), seen);
@@ -109,7 +109,7 @@ pub(super) async fn open(config: &DatabaseConfig, connections: usize) -> Vec<Sto
 }
 
 /// Creates applications with a key each.
-pub(super) async fn create(store: &Store, applications: usize) -> Vec<ApplicationId> {
+pub async fn create(store: &Store, applications: usize) -> Vec<ApplicationId> {
     let mut ids = Vec::new();
     for number in 0..applications {
         ids.push(store.change(creating(number)).await.unwrap().id);
@@ -118,13 +118,13 @@ pub(super) async fn create(store: &Store, applications: usize) -> Vec<Applicatio
 }
 
 /// Bytes of write-ahead log so far.
-pub(super) async fn log_bytes(client: &Client) -> f64 {
+pub async fn log_bytes(client: &Client) -> f64 {
     let position = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8";
     client.query_one(position, &[]).await.unwrap().get(0)
 }
 
 /// All loads, on one server and with a standby.
-pub(crate) async fn measure(each: Duration) {
+pub async fn measure(each: Duration) {
     let mut database = Database::start(&[]).await;
     println!("\nexchanges with PostgreSQL, each report durable before it is answered");
     println!(

@@ -36,14 +36,14 @@ const UNITS: u32 = 28;
 const IN_FLIGHT: usize = 8;
 
 /// The amount of work.
-pub(crate) struct Growth {
-    pub(crate) keys: usize,
-    pub(crate) changes: usize,
+pub struct Growth {
+    pub keys: usize,
+    pub changes: usize,
     /// Applications that use their day.
-    pub(crate) callers: usize,
+    pub callers: usize,
 }
 
-pub(crate) async fn measure(growth: &Growth) {
+pub async fn measure(growth: &Growth) {
     // A day passes in a minute or so: autovacuum looks as often as it can, still less often than for a whole day.
     let database = Database::start(&["autovacuum_naptime=1s"]).await;
     start(&database, growth.keys).await;

@@ -45,7 +45,7 @@ struct Size {
     growth: growth::Growth,
 }
 
-pub(crate) fn run(parts: &[String]) {
+pub fn run(parts: &[String]) {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let size = if is_full {
         let growth = growth::Growth {

@@ -15,10 +15,10 @@ use super::{
 use crate::generator::HttpResponse;
 
 /// Timeout of a request, from the time it was due.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client of one gateway. Clones share the entity tags, and have connections of their own.
-pub(crate) struct Client {
+pub struct Client {
     address: SocketAddr,
     connection: Option<TcpStream>,
     /// The last entity tag, per document and tier.
@@ -36,7 +36,7 @@ impl Clone for Client {
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
             connection: None,
@@ -45,13 +45,13 @@ impl Client {
     }
 
     /// Requests a document outside of any schedule.
-    pub(crate) fn get(&mut self, target: &str, key: &str) -> HttpResponse {
+    pub fn get(&mut self, target: &str, key: &str) -> HttpResponse {
         self.exchange(target, key, "", TIMEOUT)
             .unwrap_or_else(|outcome| panic!("{target}: {}", outcome.word()))
     }
 
     /// Sends a request and reads the whole response within the timeout.
-    pub(crate) fn send_planned(
+    pub fn send_planned(
         &mut self,
         plan: &Plan,
         planned: PlannedRequest,

@@ -20,7 +20,7 @@ use super::{
 use crate::generator::sleep_finely;
 
 /// Requests of one kind, with connections of their own.
-pub(crate) struct Line {
+pub struct Line {
     plan: Arc<Plan>,
     schedule: Schedule,
     client: Client,
@@ -30,18 +30,13 @@ pub(crate) struct Line {
 }
 
 /// An action in the middle of a run.
-pub(crate) struct Event<'e> {
-    pub(crate) at: Duration,
-    pub(crate) what: Box<dyn FnOnce() + Send + 'e>,
+pub struct Event<'e> {
+    pub at: Duration,
+    pub what: Box<dyn FnOnce() + Send + 'e>,
 }
 
 impl Line {
-    pub(crate) fn new(
-        plan: Arc<Plan>,
-        schedule: Schedule,
-        client: Client,
-        connections: usize,
-    ) -> Self {
+    pub fn new(plan: Arc<Plan>, schedule: Schedule, client: Client, connections: usize) -> Self {
         Self {
             plan,
             client,
@@ -85,7 +80,7 @@ impl Line {
 }
 
 /// Drives these lines concurrently from that time to their end; returns their records.
-pub(crate) fn drive(lines: Vec<Line>, begun: Instant, events: Vec<Event<'_>>) -> Vec<Record> {
+pub fn drive(lines: Vec<Line>, begun: Instant, events: Vec<Event<'_>>) -> Vec<Record> {
     std::thread::sleep(begun.saturating_duration_since(Instant::now()));
     std::thread::scope(|scope| {
         for line in &lines {

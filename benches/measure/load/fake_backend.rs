@@ -14,7 +14,7 @@ const NEXT_HOUR: u64 = 3_600;
 
 /// Its behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behaviour {
+pub enum Behaviour {
     Works,
     Hangs,
     Fails,
@@ -22,9 +22,9 @@ pub(crate) enum Behaviour {
 
 /// The backend; clones share its state.
 #[derive(Clone)]
-pub(crate) struct FakeBackend {
+pub struct FakeBackend {
     state: Arc<(Mutex<State>, Condvar)>,
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 struct State {
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl FakeBackend {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = State {
@@ -58,17 +58,17 @@ impl FakeBackend {
     }
 
     /// All documents change at that time; responses before it state that.
-    pub(crate) fn refreshes_at(&self, at: Instant) {
+    pub fn refreshes_at(&self, at: Instant) {
         self.state.0.lock().unwrap().refreshes_at = Some(at);
     }
 
-    pub(crate) fn is(&self, behaviour: Behaviour) {
+    pub fn is(&self, behaviour: Behaviour) {
         self.state.0.lock().unwrap().behaviour = behaviour;
         self.state.1.notify_all();
     }
 
     /// Number of responses.
-    pub(crate) fn answered(&self) -> u64 {
+    pub fn answered(&self) -> u64 {
         self.state.0.lock().unwrap().answered
     }
 

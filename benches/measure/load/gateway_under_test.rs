@@ -31,16 +31,16 @@ const COMMON: [&str; 13] = [
 const CONDITIONAL: f64 = 0.3;
 
 /// A gateway and what is known about it.
-pub(crate) struct GatewayUnderTest {
-    pub(crate) own: OwnGateway,
+pub struct GatewayUnderTest {
+    pub own: OwnGateway,
     targets: Vec<String>,
     /// The fake backend, if used.
-    pub(crate) fake: Option<FakeBackend>,
+    pub fake: Option<FakeBackend>,
 }
 
 impl GatewayUnderTest {
     /// Starts the gateway of a profile.
-    pub(crate) fn start(profile: Profile, keys: usize) -> Self {
+    pub fn start(profile: Profile, keys: usize) -> Self {
         let is_fake = matches!(profile, Profile::HourChange | Profile::Outage);
         let fake = is_fake.then(FakeBackend::start);
         let own = OwnGateway::start(fake.as_ref(), keys);
@@ -65,7 +65,7 @@ impl GatewayUnderTest {
     }
 
     /// Requests every document once, as a free and as a paid caller.
-    pub(crate) fn prime(&self) {
+    pub fn prime(&self) {
         let mut client = Client::new(self.own.address());
         for tier in ["free", "pro"] {
             let key = self.own.keys.iter().find(|key| key.tier == tier);
@@ -77,12 +77,12 @@ impl GatewayUnderTest {
     }
 
     /// The plan of normal traffic.
-    pub(crate) fn plan(&self) -> Arc<Plan> {
+    pub fn plan(&self) -> Arc<Plan> {
         self.plan_of(self.own.keys.clone(), CONDITIONAL)
     }
 
     /// The plan of these keys.
-    pub(crate) fn plan_of(&self, keys: Vec<Key>, conditional: f64) -> Arc<Plan> {
+    pub fn plan_of(&self, keys: Vec<Key>, conditional: f64) -> Arc<Plan> {
         Arc::new(Plan {
             targets: self.targets.clone(),
             keys,

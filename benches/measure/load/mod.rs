@@ -44,7 +44,7 @@ const FULL: Size = Size {
     most_steps: 10,
 };
 
-pub(crate) fn run(arguments: &[String]) {
+pub fn run(arguments: &[String]) {
     let name = String::from("load");
     let options = Options::parse_from(std::iter::once(&name).chain(arguments));
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");

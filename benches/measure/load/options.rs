@@ -9,21 +9,21 @@ use clap::{Parser, ValueEnum};
 /// connections.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "load", disable_version_flag = true)]
-pub(crate) struct Options {
+pub struct Options {
     /// Profiles to run, in order; default: all.
     #[arg(long, value_enum)]
-    pub(crate) profile: Vec<Profile>,
+    pub profile: Vec<Profile>,
     /// Requests per second; for `stepped`, of the first step.
     #[arg(long)]
-    pub(crate) rate: Option<f64>,
+    pub rate: Option<f64>,
     /// Duration of each profile without its warm-up; for `stepped`, of each step.
     #[arg(long)]
-    pub(crate) seconds: Option<f64>,
+    pub seconds: Option<f64>,
 }
 
 /// Load profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Profile {
+pub enum Profile {
     /// Constant rate
     Steady,
     /// Increasing rates, until the p99 degrades
@@ -44,7 +44,7 @@ pub(crate) enum Profile {
 
 impl Profile {
     /// The name on the command line and in the report.
-    pub(crate) fn word(self) -> String {
+    pub fn word(self) -> String {
         let value = self.to_possible_value().expect("none is skipped");
         value.get_name().to_owned()
     }

@@ -31,14 +31,14 @@ const HOURS: u64 = 48;
 const TIERS: [(&str, usize); 3] = [("free", 6), ("pro", 3), ("enterprise", 1)];
 
 /// The gateway.
-pub(crate) struct OwnGateway {
+pub struct OwnGateway {
     directory: TempDir,
     socket: TcpListener,
     program: Mutex<Program>,
     /// Keys without effective limits.
-    pub(crate) keys: Vec<Key>,
+    pub keys: Vec<Key>,
     /// A key limited to sixty requests a minute.
-    pub(crate) limited: Key,
+    pub limited: Key,
 }
 
 /// A process that is killed when this is dropped.
@@ -49,7 +49,7 @@ struct Program {
 
 impl OwnGateway {
     /// Starts it with this backend, or the built-in one.
-    pub(crate) fn start(fake: Option<&FakeBackend>, keys: usize) -> Self {
+    pub fn start(fake: Option<&FakeBackend>, keys: usize) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
@@ -74,12 +74,12 @@ impl OwnGateway {
     }
 
     /// Its address.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.socket.local_addr().unwrap()
     }
 
     /// Starts another process, and stops the first; returns the time until the second serves.
-    pub(crate) fn takes_over(&self) -> Duration {
+    pub fn takes_over(&self) -> Duration {
         let begun = Instant::now();
         let mut program = self.program.lock().unwrap();
         let next = Program::start(self.directory.path(), &self.socket);
@@ -92,7 +92,7 @@ impl OwnGateway {
     }
 
     /// Resident memory, in MiB.
-    pub(crate) fn resident(&self) -> f64 {
+    pub fn resident(&self) -> f64 {
         let id = self.program.lock().unwrap().child.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
         let line = status
@@ -209,7 +209,7 @@ fn tier_of(number: usize) -> &'static str {
 }
 
 /// A key in the gateway's format.
-pub(crate) fn made_key(tier: &str) -> Key {
+pub fn made_key(tier: &str) -> Key {
     let secret = KeyForm::new("sg_live", false).mint().unwrap();
     Key {
         text: secret.expose().to_owned(),

@@ -4,30 +4,30 @@
 
 /// A key and its tier. Without `Debug`: a key is never printed.
 #[derive(Clone)]
-pub(crate) struct Key {
-    pub(crate) text: String,
-    pub(crate) tier: String,
+pub struct Key {
+    pub text: String,
+    pub tier: String,
 }
 
 /// The plan of requests.
-pub(crate) struct Plan {
-    pub(crate) targets: Vec<String>,
-    pub(crate) keys: Vec<Key>,
+pub struct Plan {
+    pub targets: Vec<String>,
+    pub keys: Vec<Key>,
     /// The share of conditional requests.
-    pub(crate) conditional: f64,
+    pub conditional: f64,
 }
 
 /// One request, by indexes into the plan's lists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlannedRequest {
-    pub(crate) target: usize,
-    pub(crate) key: usize,
-    pub(crate) is_conditional: bool,
+pub struct PlannedRequest {
+    pub target: usize,
+    pub key: usize,
+    pub is_conditional: bool,
 }
 
 impl Plan {
     /// The first documents and keys are the most frequent ones, by Zipf's law.
-    pub(crate) fn request(&self, number: u64) -> PlannedRequest {
+    pub fn request(&self, number: u64) -> PlannedRequest {
         PlannedRequest {
             target: popular(self.targets.len(), chance(number, 0)),
             key: popular(self.keys.len(), chance(number, 1)),

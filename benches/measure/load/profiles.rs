@@ -23,19 +23,19 @@ use super::{
 
 /// The default size of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
-    pub(crate) rate: f64,
-    pub(crate) seconds: f64,
-    pub(crate) soak_seconds: f64,
-    pub(crate) step_seconds: f64,
-    pub(crate) warm_up: f64,
-    pub(crate) keys: usize,
-    pub(crate) most_steps: usize,
+pub struct Size {
+    pub rate: f64,
+    pub seconds: f64,
+    pub soak_seconds: f64,
+    pub step_seconds: f64,
+    pub warm_up: f64,
+    pub keys: usize,
+    pub most_steps: usize,
 }
 
 /// The inputs of all profiles.
-pub(crate) struct ProfileRunner {
-    pub(crate) size: Size,
+pub struct ProfileRunner {
+    pub size: Size,
 }
 
 /// Traffic beside the normal one, on connections of its own.
@@ -65,7 +65,7 @@ const MAX_FAILED_SHARE: f64 = 0.01;
 const PRIMING_TIME: Duration = Duration::from_millis(2_500);
 
 impl ProfileRunner {
-    pub(crate) fn play(&self, profile: Profile) -> ProfileReport {
+    pub fn play(&self, profile: Profile) -> ProfileReport {
         let gateway = GatewayUnderTest::start(profile, self.size.keys);
         if gateway.fake.is_none() {
             gateway.prime();

@@ -19,7 +19,7 @@ use super::{
 const STALL: Duration = Duration::from_secs(1);
 
 /// Panics if a figure is wrong.
-pub(crate) fn prove() {
+pub fn prove() {
     a_client_that_is_late_says_so();
     a_server_that_stalls_cannot_hide();
 }

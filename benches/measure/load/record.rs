@@ -11,7 +11,7 @@ use super::schedule::Schedule;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// A complete response: its status, and the source in `Cache-Status`.
     Answered(u16, &'static str),
     /// No connection could be opened.
@@ -24,30 +24,30 @@ pub(crate) enum Outcome {
 
 /// The result of one request; times count from the start of the run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestResult {
-    pub(crate) phase: usize,
-    pub(crate) due: Duration,
-    pub(crate) sent: Duration,
-    pub(crate) ended: Duration,
-    pub(crate) outcome: Outcome,
+pub struct RequestResult {
+    pub phase: usize,
+    pub due: Duration,
+    pub sent: Duration,
+    pub ended: Duration,
+    pub outcome: Outcome,
     /// Whether an idle connection was waiting for it: then a late start is the client's own delay.
-    pub(crate) was_awaited: bool,
+    pub was_awaited: bool,
 }
 
 /// Requests that are reported together.
 #[derive(Clone, Debug)]
-pub(crate) struct LatencyStats {
-    pub(crate) all: Histogram<u64>,
+pub struct LatencyStats {
+    pub all: Histogram<u64>,
     /// Of responses served from the cache.
-    pub(crate) hits: Histogram<u64>,
-    pub(crate) outcomes: BTreeMap<Outcome, u64>,
+    pub hits: Histogram<u64>,
+    pub outcomes: BTreeMap<Outcome, u64>,
 }
 
 /// A run.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub(crate) schedule: Schedule,
-    pub(crate) phases: Vec<LatencyStats>,
+pub struct Record {
+    pub schedule: Schedule,
+    pub phases: Vec<LatencyStats>,
     /// The client's own delay: of requests for which a connection was idle.
     sent: Histogram<u64>,
 }
@@ -57,7 +57,7 @@ const LATE: Duration = Duration::from_millis(2);
 
 impl Outcome {
     /// Its name in the report.
-    pub(crate) fn word(self) -> String {
+    pub fn word(self) -> String {
         match self {
             Self::Answered(status, "") => status.to_string(),
             Self::Answered(status, word) => format!("{status} {word}"),
@@ -68,7 +68,7 @@ impl Outcome {
     }
 
     /// Whether the caller has the document.
-    pub(crate) fn is_delivered(self) -> bool {
+    pub fn is_delivered(self) -> bool {
         matches!(self, Self::Answered(200 | 304, _))
     }
 
@@ -97,7 +97,7 @@ impl LatencyStats {
         *self.outcomes.entry(result.outcome).or_default() += 1;
     }
 
-    pub(crate) fn count(&self, which: impl Fn(Outcome) -> bool) -> u64 {
+    pub fn count(&self, which: impl Fn(Outcome) -> bool) -> u64 {
         self.outcomes
             .iter()
             .filter(|(outcome, _)| which(**outcome))
@@ -105,12 +105,12 @@ impl LatencyStats {
             .sum()
     }
 
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.count(|_| true)
     }
 
     /// Share of requests that failed although their keys were within their limits.
-    pub(crate) fn failed(&self) -> f64 {
+    pub fn failed(&self) -> f64 {
         let is_refused = |outcome| matches!(outcome, Outcome::Answered(429, _));
         let failed = self.count(|outcome| !outcome.is_delivered() && !is_refused(outcome));
         failed as f64 / self.total().max(1) as f64
@@ -118,7 +118,7 @@ impl LatencyStats {
 }
 
 impl Record {
-    pub(crate) fn new(schedule: Schedule) -> Self {
+    pub fn new(schedule: Schedule) -> Self {
         let phases = schedule.phases().map(|_| LatencyStats::new()).collect();
         Self {
             schedule,
@@ -127,7 +127,7 @@ impl Record {
         }
     }
 
-    pub(crate) fn take(&mut self, result: &RequestResult) {
+    pub fn take(&mut self, result: &RequestResult) {
         self.phases[result.phase].take(result);
         if result.was_awaited {
             put(
@@ -138,18 +138,18 @@ impl Record {
     }
 
     /// The client's own delay at this percentile, in microseconds.
-    pub(crate) fn lateness(&self, share: f64) -> u64 {
+    pub fn lateness(&self, share: f64) -> u64 {
         self.sent.value_at_quantile(share)
     }
 
     /// The phase with this name.
-    pub(crate) fn of(&self, name: &str) -> &LatencyStats {
+    pub fn of(&self, name: &str) -> &LatencyStats {
         let at = self.schedule.phases().position(|phase| phase.name == name);
         &self.phases[at.expect("the profile has defined the phase")]
     }
 
     /// A warning if the client could not keep up.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let late = self.lateness(0.99);
         (late > micros(LATE)).then(|| {
             format!(
@@ -166,12 +166,12 @@ fn put(histogram: &mut Histogram<u64>, micros: u64) {
 }
 
 /// Whole microseconds, rounded up.
-pub(crate) fn micros(duration: Duration) -> u64 {
+pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
 /// Microseconds for people.
-pub(crate) fn shown(micros: u64) -> String {
+pub fn shown(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),
         1_000..1_000_000 => format!("{:.2} ms", micros as f64 / 1e3),

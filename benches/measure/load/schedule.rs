@@ -7,17 +7,17 @@ use std::time::Duration;
 
 /// A phase with a constant rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase {
+pub struct Phase {
     /// Its name in the report.
-    pub(crate) name: String,
+    pub name: String,
     /// Requests per second.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Its duration.
-    pub(crate) lasts: Duration,
+    pub lasts: Duration,
 }
 
 impl Phase {
-    pub(crate) fn new(name: &str, rate: f64, seconds: f64) -> Self {
+    pub fn new(name: &str, rate: f64, seconds: f64) -> Self {
         Self {
             name: name.to_owned(),
             rate,
@@ -32,7 +32,7 @@ impl Phase {
 
 /// Consecutive phases.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     placed: Vec<Placed>,
 }
 
@@ -44,7 +44,7 @@ struct Placed {
 }
 
 impl Schedule {
-    pub(crate) fn new(phases: Vec<Phase>) -> Self {
+    pub fn new(phases: Vec<Phase>) -> Self {
         let mut begins = Duration::ZERO;
         let mut first = 0;
         let mut placed = Vec::new();
@@ -63,7 +63,7 @@ impl Schedule {
     }
 
     /// When a request is due, from the start of the run, and its phase; `None` after the last.
-    pub(crate) fn due(&self, number: u64) -> Option<(Duration, usize)> {
+    pub fn due(&self, number: u64) -> Option<(Duration, usize)> {
         let after = self.placed.partition_point(|placed| placed.first <= number);
         // A phase too short for a request has the same first number as its successor, and is skipped.
         let at = after.checked_sub(1)?;
@@ -81,19 +81,19 @@ impl Schedule {
     }
 
     /// The end of the last phase.
-    pub(crate) fn lasts(&self) -> Duration {
+    pub fn lasts(&self) -> Duration {
         self.placed
             .last()
             .map_or(Duration::ZERO, |placed| placed.begins + placed.phase.lasts)
     }
 
     /// The start of the phase with this name.
-    pub(crate) fn begins(&self, name: &str) -> Duration {
+    pub fn begins(&self, name: &str) -> Duration {
         let of_name = self.placed.iter().find(|placed| placed.phase.name == name);
         of_name.map_or(Duration::ZERO, |placed| placed.begins)
     }
 
-    pub(crate) fn phases(&self) -> impl Iterator<Item = &Phase> {
+    pub fn phases(&self) -> impl Iterator<Item = &Phase> {
         self.placed.iter().map(|placed| &placed.phase)
     }
 }

@@ -9,21 +9,21 @@ use super::{
 };
 
 /// The result of a profile.
-pub(crate) struct ProfileReport {
-    pub(crate) name: String,
+pub struct ProfileReport {
+    pub name: String,
     /// Records of normal traffic, one per run.
-    pub(crate) runs: Vec<Record>,
+    pub runs: Vec<Record>,
     /// Record of the other traffic.
-    pub(crate) beside: Option<(&'static str, Record)>,
+    pub beside: Option<(&'static str, Record)>,
     /// The relevant figures, in words.
-    pub(crate) verdict: Vec<String>,
+    pub verdict: Vec<String>,
     /// Outcomes that are failures on any machine.
-    pub(crate) wrong: Vec<String>,
+    pub wrong: Vec<String>,
 }
 
 impl ProfileReport {
     /// The warning about the client's own delay, of the run with the largest.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let beside = self.beside.iter().map(|(_, record)| record);
         let worst = self
             .runs
@@ -43,7 +43,7 @@ const SHARES: [(&str, f64); 5] = [
 ];
 
 impl ProfileReport {
-    pub(crate) fn print(&self) {
+    pub fn print(&self) {
         let names = SHARES.map(|(name, _)| format!("{name:>9}")).join(" ");
         println!("\n{:<16} requests    per s {names}   outcomes", self.name);
         for record in &self.runs {
@@ -88,7 +88,7 @@ fn outcomes(stats: &LatencyStats) -> String {
 }
 
 /// Outcomes that are failures on any machine.
-pub(crate) fn wrong(
+pub fn wrong(
     profile: Profile,
     runs: &[Record],
     beside: Option<&(&'static str, Record)>,
@@ -142,12 +142,12 @@ fn unexpected(run: &Record, is_expected: impl Fn(Outcome) -> bool) -> Vec<String
 }
 
 /// A percentile of the latency.
-pub(crate) fn at(latencies: &Histogram<u64>, share: f64) -> String {
+pub fn at(latencies: &Histogram<u64>, share: f64) -> String {
     shown(latencies.value_at_quantile(share))
 }
 
 /// The p99 of a phase as a multiple of the baseline's.
-pub(crate) fn ratio(
+pub fn ratio(
     destination_name: &str,
     baseline: &Histogram<u64>,
     name: &str,

@@ -14,22 +14,22 @@ use super::{
 
 const DAY_SECONDS: u64 = 86_400;
 /// The first day of the simulation since the epoch.
-pub(super) const FIRST_DAY: u32 = 20_787;
+pub const FIRST_DAY: u32 = 20_787;
 /// The share of documents that differ after a refresh.
 const CHANGED: f64 = 0.7;
 /// Sizes of the documents of a model with a name of usual length.
 const DOCUMENT_BYTES: [u32; DOCUMENTS] = [2_000, 9_000, 1_200, 16_000, 30_000, 3_000];
 
 /// The models of the service.
-pub(super) struct SimulatedCatalogue {
+pub struct SimulatedCatalogue {
     /// Marks of the documents of all models.
     marks: Vec<DocumentMark>,
     positions: u16,
-    pub(super) models: usize,
+    pub models: usize,
 }
 
 /// The gateways, for one application on one day.
-pub(super) struct GatewayPair<'c> {
+pub struct GatewayPair<'c> {
     catalogue: &'c SimulatedCatalogue,
     seed: u64,
     /// The key of the hashes of networks and products, which is of the day.
@@ -40,7 +40,7 @@ pub(super) struct GatewayPair<'c> {
 }
 
 impl SimulatedCatalogue {
-    pub(super) fn new(models: usize) -> Self {
+    pub fn new(models: usize) -> Self {
         let ids: Vec<ModelId> = (0..models)
             .map(|model| ModelId::new(&format!("vendor-{}.model-{model}", model % 11)).unwrap())
             .collect();
@@ -52,7 +52,7 @@ impl SimulatedCatalogue {
     }
 
     /// The most models that an honest client requests at a refresh: 30 %.
-    pub(super) const fn most_honest(&self) -> usize {
+    pub const fn most_honest(&self) -> usize {
         self.models * 3 / 10
     }
 }
@@ -78,7 +78,7 @@ fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
 }
 
 impl<'c> GatewayPair<'c> {
-    pub(super) fn of(
+    pub fn of(
         catalogue: &'c SimulatedCatalogue,
         seed: u64,
         day: usize,
@@ -96,7 +96,7 @@ impl<'c> GatewayPair<'c> {
     }
 
     /// Records an hour of an application.
-    pub(super) fn record(&mut self, at: SimulatedHour, requests: &HourOfUse, random: &mut Random) {
+    pub fn record(&mut self, at: SimulatedHour, requests: &HourOfUse, random: &mut Random) {
         if requests.demands.is_empty() {
             return;
         }
@@ -184,7 +184,7 @@ impl<'c> GatewayPair<'c> {
     }
 
     /// The record of the day as it is read from the store after it was compacted.
-    pub(super) fn stored(mut self) -> DayEvidence {
+    pub fn stored(mut self) -> DayEvidence {
         self.day = DayEvidence::decode(&self.day.encode()).unwrap();
         self.day.compact();
         DayEvidence::decode(&self.day.encode()).unwrap()

@@ -11,7 +11,7 @@ use super::{
 
 /// The demand of a kind of clients on the judgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stance {
+pub enum Stance {
     /// It keeps to the terms.
     Honest,
     /// It has to be found.
@@ -21,37 +21,37 @@ pub(super) enum Stance {
 }
 
 /// A kind of clients.
-pub(super) struct ClientKind {
-    pub(super) name: &'static str,
-    pub(super) stance: Stance,
+pub struct ClientKind {
+    pub name: &'static str,
+    pub stance: Stance,
     /// Of honest kinds, the number of applications of 2,000; of others, the number of clients, which may have several.
-    pub(super) number: usize,
-    pub(super) plan: fn(ClientPlan, &mut Random) -> PlannedClient,
+    pub number: usize,
+    pub plan: fn(ClientPlan, &mut Random) -> PlannedClient,
 }
 
 /// What a client can be made of.
 #[derive(Clone, Copy)]
-pub(super) struct ClientPlan {
-    pub(super) models: usize,
+pub struct ClientPlan {
+    pub models: usize,
     /// Most models of an honest client at a refresh.
-    pub(super) most: usize,
+    pub most: usize,
     /// Clients or applications of the kind that there are already.
-    pub(super) made: usize,
+    pub made: usize,
     /// Those that are missing, at least one.
-    pub(super) missing: usize,
+    pub missing: usize,
 }
 
 /// A client without ids.
-pub(super) struct PlannedClient {
-    pub(super) behaviour: Box<dyn Client>,
+pub struct PlannedClient {
+    pub behaviour: Box<dyn Client>,
     /// Documents that each of its applications needs in a day.
-    pub(super) needs: Vec<u32>,
-    pub(super) ownership: Ownership,
+    pub needs: Vec<u32>,
+    pub ownership: Ownership,
 }
 
 /// How the applications of a client are owned.
 #[derive(Clone, Copy)]
-pub(super) enum Ownership {
+pub enum Ownership {
     Unknown,
     One,
     Each,
@@ -64,7 +64,7 @@ const RESOLD_NEED: u32 = 100_000;
 const FREE_QUOTA: usize = 10;
 
 #[rustfmt::skip]
-pub(super) static KINDS: [ClientKind; 32] = [
+pub static KINDS: [ClientKind; 32] = [
     ClientKind { name: "dashboard", stance: Honest, number: 400, plan: dashboard },
     ClientKind { name: "public product", stance: Honest, number: 250, plan: public_product },
     ClientKind { name: "research script", stance: Honest, number: 230, plan: research_script },

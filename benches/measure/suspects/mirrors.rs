@@ -10,7 +10,7 @@ const FAILED: f64 = 0.005;
 
 /// When a mirror requests its models.
 #[derive(Clone, Copy)]
-pub(super) enum SweepSchedule {
+pub enum SweepSchedule {
     /// At each refresh.
     EachRefresh,
     /// At each refresh, but this share of hours is skipped, and the others begin at a random minute and last up to 40 minutes.
@@ -23,7 +23,7 @@ pub(super) enum SweepSchedule {
 
 /// How a mirror uses its keys.
 #[derive(Clone, Copy)]
-pub(super) enum KeyUse {
+pub enum KeyUse {
     /// The first key only.
     One,
     /// One key after the other through the day.
@@ -39,7 +39,7 @@ pub(super) enum KeyUse {
 }
 
 /// A copy of the catalogue, or of a part of it.
-pub(super) struct CatalogueMirror {
+pub struct CatalogueMirror {
     models: Vec<usize>,
     documents: usize,
     is_conditional: bool,
@@ -59,12 +59,7 @@ pub(super) struct CatalogueMirror {
 
 impl CatalogueMirror {
     /// A mirror of this share of the models, with one key.
-    pub(super) fn new(
-        models: usize,
-        share: f64,
-        schedule: SweepSchedule,
-        random: &mut Random,
-    ) -> Self {
+    pub fn new(models: usize, share: f64, schedule: SweepSchedule, random: &mut Random) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -86,26 +81,26 @@ impl CatalogueMirror {
     }
 
     /// The same with several keys of one program.
-    pub(super) fn with_keys(mut self, key_use: KeyUse, keys: usize) -> Self {
+    pub fn with_keys(mut self, key_use: KeyUse, keys: usize) -> Self {
         self.key_use = key_use;
         self.origins = vec![self.origins[0].clone(); keys];
         self
     }
 
     /// One document of each model, as a free key would have to be used.
-    pub(super) fn with_one_document(mut self) -> Self {
+    pub fn with_one_document(mut self) -> Self {
         self.documents = 1;
         self
     }
 
     /// Sweeps that begin in the same minute of each hour.
-    pub(super) fn at_minute(mut self, minute: u8) -> Self {
+    pub fn at_minute(mut self, minute: u8) -> Self {
         self.minute = Some(minute);
         self
     }
 
     /// Each key with a network and software of its own.
-    pub(super) fn with_origins_apart(mut self, random: &mut Random) -> Self {
+    pub fn with_origins_apart(mut self, random: &mut Random) -> Self {
         self.is_apart = true;
         for origin in &mut self.origins {
             *origin = (Hosting::Fixed(vec![own_network(random)]), software(random));
@@ -114,7 +109,7 @@ impl CatalogueMirror {
     }
 
     /// Documents of a day, of all keys.
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         let sweeps = match self.schedule {
             SweepSchedule::EachRefresh | SweepSchedule::Jittered(_) => 24,
             SweepSchedule::Spread(hours) => 24 / hours,
@@ -123,7 +118,7 @@ impl CatalogueMirror {
         u32::try_from(self.models.len() * self.documents * sweeps).unwrap()
     }
 
-    pub(super) fn keys(&self) -> usize {
+    pub fn keys(&self) -> usize {
         self.origins.len()
     }
 

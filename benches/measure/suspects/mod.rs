@@ -24,7 +24,7 @@ use month::{JudgedMonth, month};
 /// The first of the seeds that are reported.
 const REPORTED_SEEDS: u64 = 101;
 
-pub(crate) fn run(parts: &[String]) {
+pub fn run(parts: &[String]) {
     let first = parts
         .first()
         .map_or(REPORTED_SEEDS, |seed| seed.parse().unwrap());

@@ -25,18 +25,18 @@ const JUDGED_DAYS: usize = 7;
 const HONEST_SHARE: f64 = 0.32;
 
 /// The applications of a client after the month.
-pub(super) struct JudgedClient {
-    pub(super) kind: &'static ClientKind,
-    pub(super) applications: Vec<ApplicationId>,
+pub struct JudgedClient {
+    pub kind: &'static ClientKind,
+    pub applications: Vec<ApplicationId>,
 }
 
 /// The clients of a month, and the first finding of each rule about each application, with the number of its day.
-pub(super) struct JudgedMonth {
-    pub(super) clients: Vec<JudgedClient>,
-    pub(super) findings: Vec<(usize, Finding)>,
+pub struct JudgedMonth {
+    pub clients: Vec<JudgedClient>,
+    pub findings: Vec<(usize, Finding)>,
 }
 
-pub(super) fn month(
+pub fn month(
     seed: u64,
     models: usize,
     honest: usize,

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Developers with a key each in one office.
-pub(super) struct Office {
+pub struct Office {
     developers: Vec<Developer>,
     /// The networks of a day: one, or some that follow each other.
     network: OfficeNetwork,
@@ -16,7 +16,7 @@ pub(super) struct Office {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum OfficeNetwork {
+pub enum OfficeNetwork {
     Constant(u64),
     Changing,
 }
@@ -40,7 +40,7 @@ enum Work {
 }
 
 /// One person at weekends.
-pub(super) struct Hobbyist {
+pub struct Hobbyist {
     interests: Vec<usize>,
     repeats: usize,
     product: u64,
@@ -49,7 +49,7 @@ pub(super) struct Hobbyist {
 }
 
 /// Students with a key each who run the same notebook.
-pub(super) struct Course {
+pub struct Course {
     notebook: Vec<usize>,
     weekdays: Vec<usize>,
     first_hour: usize,
@@ -59,7 +59,7 @@ pub(super) struct Course {
 }
 
 impl Office {
-    pub(super) fn new(
+    pub fn new(
         models: usize,
         most: usize,
         people: usize,
@@ -103,7 +103,7 @@ impl Office {
     }
 
     /// Documents of each developer in a day.
-    pub(super) fn needs(&self) -> impl Iterator<Item = u32> {
+    pub fn needs(&self) -> impl Iterator<Item = u32> {
         self.developers
             .iter()
             .map(|developer| match &developer.work {
@@ -184,7 +184,7 @@ fn tries(interests: &[usize], to: &mut HourOfUse, random: &mut Random) {
 }
 
 impl Hobbyist {
-    pub(super) fn new(models: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, random: &mut Random) -> Self {
         let size = random.between(1, 20);
         let hours = random.between(2, 8);
         Self {
@@ -196,7 +196,7 @@ impl Hobbyist {
         }
     }
 
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         u32::try_from(self.interests.len() * self.repeats * self.hours.len()).unwrap()
     }
 }
@@ -216,7 +216,7 @@ impl Client for Hobbyist {
 }
 
 impl Course {
-    pub(super) fn new(models: usize, students: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, students: usize, random: &mut Random) -> Self {
         let days = random.between(1, 5);
         Self {
             notebook: {

@@ -15,22 +15,22 @@ use super::{
 };
 
 /// An application of a client.
-pub(super) struct SimulatedKey {
-    pub(super) application: ApplicationId,
-    pub(super) owner: Option<OwnerId>,
-    pub(super) tier: Arc<str>,
-    pub(super) limits: TierLimits,
+pub struct SimulatedKey {
+    pub application: ApplicationId,
+    pub owner: Option<OwnerId>,
+    pub tier: Arc<str>,
+    pub limits: TierLimits,
 }
 
 /// A client and its applications.
-pub(super) struct SimulatedClient {
-    pub(super) kind: &'static ClientKind,
-    pub(super) keys: Vec<SimulatedKey>,
-    pub(super) behaviour: Box<dyn Client>,
+pub struct SimulatedClient {
+    pub kind: &'static ClientKind,
+    pub keys: Vec<SimulatedKey>,
+    pub behaviour: Box<dyn Client>,
 }
 
 /// This many honest applications, and all other clients.
-pub(super) fn population(
+pub fn population(
     catalogue: &SimulatedCatalogue,
     honest: usize,
     random: &mut Random,

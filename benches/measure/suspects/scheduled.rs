@@ -15,23 +15,23 @@ const UNIVERSITIES: usize = 12;
 
 /// Fixed documents, requested at each refresh or more often.
 #[derive(Clone)]
-pub(super) struct Dashboard {
-    pub(super) documents: Vec<usize>,
+pub struct Dashboard {
+    pub documents: Vec<usize>,
     /// Requests for each document in an hour.
-    pub(super) times: u32,
-    pub(super) is_conditional: bool,
+    pub times: u32,
+    pub is_conditional: bool,
     /// The time zone, if it runs only in working hours.
-    pub(super) worked: Option<usize>,
-    pub(super) hosting: Hosting,
-    pub(super) product: u64,
-    pub(super) minute: u8,
+    pub worked: Option<usize>,
+    pub hosting: Hosting,
+    pub product: u64,
+    pub minute: u8,
 }
 
 /// One program for each application.
-pub(super) struct Programs(pub(super) Vec<Dashboard>);
+pub struct Programs(pub Vec<Dashboard>);
 
 /// A sample of models on some days.
-pub(super) struct Research {
+pub struct Research {
     /// The share of days.
     days: f64,
     hours: Vec<usize>,
@@ -54,7 +54,7 @@ enum Sampling {
 }
 
 /// Jobs that a repository starts on runners of a cloud.
-pub(super) struct CiJobs {
+pub struct CiJobs {
     documents: Vec<usize>,
     jobs_a_day: f64,
     zone: usize,
@@ -62,7 +62,7 @@ pub(super) struct CiJobs {
 }
 
 /// The first documents of random models.
-pub(super) fn documents_of(models: &[usize], documents: usize) -> Vec<usize> {
+pub fn documents_of(models: &[usize], documents: usize) -> Vec<usize> {
     models
         .iter()
         .flat_map(|model| (0..documents).map(move |document| model * DOCUMENTS + document))
@@ -71,7 +71,7 @@ pub(super) fn documents_of(models: &[usize], documents: usize) -> Vec<usize> {
 
 impl Dashboard {
     /// A dashboard of at most this many models of all.
-    pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, random: &mut Random) -> Self {
         let size = random.magnitude(2, most);
         let is_good = random.chance(0.6);
         Self {
@@ -90,7 +90,7 @@ impl Dashboard {
     }
 
     /// A program that requests a few models every few seconds.
-    pub(super) fn bad_poller(models: usize, random: &mut Random) -> Self {
+    pub fn bad_poller(models: usize, random: &mut Random) -> Self {
         let size = random.between(1, 5);
         Self {
             documents: documents_of(&random.sample(models, size), random.between(1, 2)),
@@ -102,13 +102,13 @@ impl Dashboard {
     }
 
     /// Documents that are delivered in a day without limits.
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         let hours = if self.worked.is_some() { 9 } else { 24 };
         let times = if self.is_conditional { 1 } else { self.times };
         u32::try_from(self.documents.len()).unwrap() * times * hours
     }
 
-    pub(super) fn run(&self, at: SimulatedHour, to: &mut HourOfUse, random: &mut Random) {
+    pub fn run(&self, at: SimulatedHour, to: &mut HourOfUse, random: &mut Random) {
         if self.worked.is_some_and(|zone| !at.is_worked(zone)) || random.chance(0.005) {
             return;
         }
@@ -129,7 +129,7 @@ impl Client for Programs {
 }
 
 impl Research {
-    pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, random: &mut Random) -> Self {
         let runs = random.between(1, 3);
         let size = random.magnitude(most.div_ceil(10), most);
         let is_of_university = random.chance(0.4);
@@ -158,7 +158,7 @@ impl Research {
         }
     }
 
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         u32::try_from(self.size * self.documents * self.hours.len()).unwrap()
     }
 }
@@ -186,7 +186,7 @@ impl Client for Research {
 }
 
 impl CiJobs {
-    pub(super) fn new(models: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, random: &mut Random) -> Self {
         let size = random.between(1, 4);
         let products = random.between(1, 2);
         Self {
@@ -210,7 +210,7 @@ impl CiJobs {
         clippy::cast_sign_loss,
         reason = "a few thousand"
     )]
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         (self.jobs_a_day * self.documents.len() as f64) as u32
     }
 }

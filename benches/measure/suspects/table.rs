@@ -49,7 +49,7 @@ impl KindCounts {
 }
 
 /// Prints the table. Returns the bounds that are not kept.
-pub(super) fn print(months: &[JudgedMonth]) -> Vec<String> {
+pub fn print(months: &[JudgedMonth]) -> Vec<String> {
     print!(
         "{:>27} {:>7} {:>7} {:>7} {:>7} |",
         "", "clients", "found", "keys", "listed"

@@ -11,7 +11,7 @@ use super::{
 
 /// How long a product serves its own copy of a document.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Copies {
+pub enum Copies {
     /// Every view is a request.
     No,
     /// Every view is a conditional request.
@@ -23,7 +23,7 @@ pub(super) enum Copies {
 }
 
 /// A website that shows the pages of models that its visitors open.
-pub(super) struct PublicProduct {
+pub struct PublicProduct {
     popularity: Popularity,
     /// Documents of a page.
     documents: usize,
@@ -40,7 +40,7 @@ pub(super) struct PublicProduct {
 }
 
 /// Phones behind one network: many versions and products of software.
-pub(super) struct Fleet {
+pub struct Fleet {
     popularity: Popularity,
     devices: Vec<u64>,
     /// The share of devices that are used in an hour.
@@ -52,7 +52,7 @@ pub(super) struct Fleet {
 }
 
 /// Servers, the computers of a team and its CI jobs with one key.
-pub(super) struct TeamWithOneKey {
+pub struct TeamWithOneKey {
     server: Dashboard,
     jobs: CiJobs,
     /// Home or office, and software.
@@ -62,7 +62,7 @@ pub(super) struct TeamWithOneKey {
 }
 
 /// A key that many have.
-pub(super) struct ResoldKey(Vec<Buyer>);
+pub struct ResoldKey(Vec<Buyer>);
 
 struct Buyer {
     program: Dashboard,
@@ -72,7 +72,7 @@ struct Buyer {
 }
 
 impl PublicProduct {
-    pub(super) fn new(models: usize, most: usize, copies: Copies, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, copies: Copies, random: &mut Random) -> Self {
         let exponent = random.within(0.6, 1.2);
         Self {
             popularity: Popularity::new(models, exponent, random),
@@ -93,7 +93,7 @@ impl PublicProduct {
         clippy::cast_sign_loss,
         reason = "below 2^20"
     )]
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         let views = match self.copies {
             Copies::No => self.views_a_day,
             Copies::Conditional | Copies::UntilRefresh | Copies::OneDay => {
@@ -162,7 +162,7 @@ impl Client for PublicProduct {
 }
 
 impl Fleet {
-    pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, random: &mut Random) -> Self {
         let products: Vec<u64> = (0..random.between(6, 30))
             .map(|_| own_product(random))
             .collect();
@@ -183,7 +183,7 @@ impl Fleet {
         clippy::cast_sign_loss,
         reason = "a few thousand"
     )]
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         (self.devices.len() as f64 * self.share * 24.0 * 5.0) as u32
     }
 }
@@ -211,7 +211,7 @@ impl Client for Fleet {
 }
 
 impl TeamWithOneKey {
-    pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, random: &mut Random) -> Self {
         let people = random.between(3, 8);
         Self {
             server: Dashboard::new(models, most / 3, random),
@@ -224,7 +224,7 @@ impl TeamWithOneKey {
         }
     }
 
-    pub(super) fn need(&self) -> u32 {
+    pub fn need(&self) -> u32 {
         self.server.need() + self.jobs.need() + 500
     }
 }
@@ -247,7 +247,7 @@ impl Client for TeamWithOneKey {
 
 impl ResoldKey {
     /// A key that is used from 50 networks.
-    pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
+    pub fn new(models: usize, most: usize, random: &mut Random) -> Self {
         let buyer = |_| {
             let is_server = random.chance(0.4);
             let program = Dashboard {

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Determines the changes of all models.
-pub(super) fn determine(model_states: &mut [ModelState]) {
+pub fn determine(model_states: &mut [ModelState]) {
     let trends =
         Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
     let axes = axes(model_states);

@@ -9,11 +9,11 @@ use super::run::{Run, RunOutcome, SuiteEntry, Trial};
 
 /// The combined score of a trial, then its axes in the order of `Axis::ALL`, then the unweighted mean of the axes. Axes
 /// that the suite does not declare are 0 and not used.
-pub(super) type Marks<T> = [T; 9];
+pub type Marks<T> = [T; 9];
 
 /// The counts of the runs of one suite. Trials and runs that failed only because of the harness are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct RunCounts {
+pub struct RunCounts {
     pub runs: u32,
     /// Runs in which every trial failed.
     pub failed: u32,
@@ -44,7 +44,7 @@ pub(super) struct RunCounts {
 /// Trials that count for availability. The numbers may be fractions, because a failed run without trials counts as an
 /// average run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Attempts {
+pub struct Attempts {
     pub all: f64,
     pub failed: f64,
 }
@@ -60,7 +60,7 @@ impl std::iter::Sum for Attempts {
 
 impl Attempts {
     /// The share of trials that did not fail; `None` if there are none.
-    pub(super) fn availability(self) -> Option<f64> {
+    pub fn availability(self) -> Option<f64> {
         (self.all > 0.0).then(|| (self.all - self.failed) / self.all)
     }
 }
@@ -68,7 +68,7 @@ impl Attempts {
 impl RunCounts {
     /// Adds a run of the suite. A run that was stored before an axis was added to the suite is not counted, because it
     /// cannot be compared with the others.
-    pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
+    pub fn add(&mut self, run: &Run, suite: &SuiteEntry) {
         if run.trials().iter().all(|trial| has_axes(trial, suite)) {
             self.merge(&Self::of(run, suite));
         }
@@ -112,7 +112,7 @@ impl RunCounts {
     }
 
     /// Adds the counts of `other`.
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.marks.iter_mut().zip(&other.marks) {
             *mine += theirs;
         }
@@ -131,13 +131,13 @@ impl RunCounts {
     }
 
     /// Trials in the score, including failed ones that count as zero.
-    pub(super) fn trials_in_score(&self) -> u32 {
+    pub fn trials_in_score(&self) -> u32 {
         self.trials + self.zeroed
     }
 
     /// The trials that count for availability. A run that failed as a whole counts as many trials as the other runs
     /// list on average, so that it has the same weight as they do.
-    pub(super) fn attempts(&self) -> Attempts {
+    pub fn attempts(&self) -> Attempts {
         let listed = f64::from(self.trials + self.failed_trials);
         let listing = f64::from(self.runs - self.unlisted);
         let whole = f64::from(self.unlisted)
@@ -153,17 +153,17 @@ impl RunCounts {
     }
 
     /// Whether all trials in the score have a mark of 0 or 1.
-    pub(super) fn has_binary_marks(&self) -> bool {
+    pub fn has_binary_marks(&self) -> bool {
         self.scored > 0 && self.perfect + self.zero == self.trials_in_score()
     }
 
     /// The suite's score in points.
-    pub(super) fn score(&self) -> Option<f64> {
+    pub fn score(&self) -> Option<f64> {
         self.mean(0).map(|mean| mean * 100.0)
     }
 
     /// The mean of a mark, from 0 to 1.
-    pub(super) fn mean(&self, mark: usize) -> Option<f64> {
+    pub fn mean(&self, mark: usize) -> Option<f64> {
         let sum = self.marks.get(mark).filter(|_| self.scored > 0)?;
         Some(sum / f64::from(self.scored))
     }

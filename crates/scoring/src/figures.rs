@@ -19,7 +19,7 @@ const NEARLY_HALF: f64 = 1e-7;
 
 /// A published score: `lower <= score <= upper`, all from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Score {
+pub struct Score {
     /// The score.
     pub score: f64,
     /// The bounds of the interval, rounded outwards; `None` if the uncertainty is unknown.
@@ -29,7 +29,7 @@ pub(super) struct Score {
 /// Direction of movement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Trend {
+pub enum Trend {
     /// Higher than before.
     Up,
     /// Lower than before.
@@ -44,7 +44,7 @@ pub(super) enum Trend {
 /// Health label of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub enum Status {
     /// 80 or more.
     Excellent,
     /// 65 or more.
@@ -68,7 +68,7 @@ words! {
 
 impl Score {
     /// The published score.
-    pub(super) fn of(uncertain: &UncertainScore) -> Self {
+    pub fn of(uncertain: &UncertainScore) -> Self {
         let UncertainScore {
             estimate,
             reach,
@@ -80,13 +80,13 @@ impl Score {
 
     /// The score used for ranking recommendations: the lower bound. Scores without bounds rank after all scores with
     /// bounds.
-    pub(super) fn supported(&self) -> f64 {
+    pub fn supported(&self) -> f64 {
         self.bounds
             .map_or_else(|| self.score - 100.0, |(lower, _)| lower)
     }
 
     /// The published score for a mean whose interval has the half-width `reach`, before `edge` is applied.
-    pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
+    pub fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let interval = reach.map(|reach| edge.interval(mean, reach));
         let bounds = interval.map(|(lower, upper)| outwards(lower, upper));
         Self {
@@ -103,7 +103,7 @@ fn on_scale(points: f64) -> f64 {
 impl Trend {
     /// The direction from `before` to `now`. `chance` is the corrected p-value of the difference, which must be
     /// significant and large enough to matter.
-    pub(super) fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
+    pub fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
         let gain = now.mean - before.mean;
         Self::of(
             gain,
@@ -112,7 +112,7 @@ impl Trend {
     }
 
     /// The direction of a gain, if it is significant.
-    pub(super) fn of(gain: f64, is_significant: bool) -> Self {
+    pub fn of(gain: f64, is_significant: bool) -> Self {
         if !is_significant {
             Self::Stable
         } else if gain > 0.0 {
@@ -125,7 +125,7 @@ impl Trend {
 
 impl Status {
     /// The label of a score.
-    pub(super) fn of(score: Option<Score>) -> Self {
+    pub fn of(score: Option<Score>) -> Self {
         let [excellent, good, warning] = method::STATUS_FROM;
         match score.map(|score| score.score) {
             None => Self::Unavailable,
@@ -149,7 +149,7 @@ impl Severity {
 }
 
 /// The published bounds of an interval: rounded outwards.
-pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
+pub fn outwards(lower: f64, upper: f64) -> (f64, f64) {
     let [steps, _] = method::PUBLISHED_STEPS;
     (
         ((lower + NEGLIGIBLE) * steps).floor() / steps + 0.0,
@@ -158,19 +158,19 @@ pub(super) fn outwards(lower: f64, upper: f64) -> (f64, f64) {
 }
 
 /// A number of points, rounded for publication.
-pub(super) fn points(number: f64) -> f64 {
+pub fn points(number: f64) -> f64 {
     let [steps, _] = method::PUBLISHED_STEPS;
     rounded(number, steps)
 }
 
 /// The published value of a share from 0 to 1.
-pub(super) fn share(number: f64) -> f64 {
+pub fn share(number: f64) -> f64 {
     let [_, steps] = method::PUBLISHED_STEPS;
     rounded(number, steps)
 }
 
 /// The published value of a p-value: it has a fixed number of significant digits and is never zero.
-pub(super) fn chance(number: f64) -> f64 {
+pub fn chance(number: f64) -> f64 {
     let digits = format!(
         "{:.*e}",
         method::CHANCE_DIGITS,
@@ -180,7 +180,7 @@ pub(super) fn chance(number: f64) -> f64 {
 }
 
 /// The published value of an amount in US dollars. A trial may cost far less than a cent.
-pub(super) fn dollars(number: f64) -> f64 {
+pub fn dollars(number: f64) -> f64 {
     rounded(number, 1e6)
 }
 

@@ -10,11 +10,11 @@ const SECONDS: u64 = 3_600;
 
 /// An hour, counted from 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Hour(u64);
+pub struct Hour(u64);
 
 /// A half-open range of hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HourRange {
+pub struct HourRange {
     /// The first hour.
     pub from: Hour,
     /// The first hour after the range.
@@ -23,37 +23,37 @@ pub(super) struct HourRange {
 
 impl Hour {
     /// The hour that contains a time.
-    pub(super) const fn of(at: Wall) -> Self {
+    pub const fn of(at: Wall) -> Self {
         Self(at.seconds() / SECONDS)
     }
 
     /// The hour with this number.
-    pub(super) const fn numbered(number: u64) -> Self {
+    pub const fn numbered(number: u64) -> Self {
         Self(number)
     }
 
     /// The time at which the hour begins.
-    pub(super) const fn start(self) -> Wall {
+    pub const fn start(self) -> Wall {
         Wall::from_seconds(self.0.saturating_mul(SECONDS))
     }
 
     /// Hours since 1970-01-01.
-    pub(super) const fn number(self) -> u64 {
+    pub const fn number(self) -> u64 {
         self.0
     }
 
     /// The hour `hours` hours later.
-    pub(super) const fn plus(self, hours: u64) -> Self {
+    pub const fn plus(self, hours: u64) -> Self {
         Self(self.0.saturating_add(hours))
     }
 
     /// The hour `hours` hours earlier, but not before 1970.
-    pub(super) const fn minus(self, hours: u64) -> Self {
+    pub const fn minus(self, hours: u64) -> Self {
         Self(self.0.saturating_sub(hours))
     }
 
     /// The range of `hours` hours that ends at the beginning of this hour.
-    pub(super) const fn last(self, hours: u64) -> HourRange {
+    pub const fn last(self, hours: u64) -> HourRange {
         HourRange {
             from: self.minus(hours),
             to: self,
@@ -63,7 +63,7 @@ impl Hour {
 
 impl HourRange {
     /// The range that contains only this hour.
-    pub(super) const fn one(hour: Hour) -> Self {
+    pub const fn one(hour: Hour) -> Self {
         Self {
             from: hour,
             to: hour.plus(1),
@@ -71,33 +71,33 @@ impl HourRange {
     }
 
     /// The preceding range of equal length.
-    pub(super) const fn before(self) -> Self {
+    pub const fn before(self) -> Self {
         self.from.last(self.to.0.saturating_sub(self.from.0))
     }
 
     /// Whether the range contains an hour.
-    pub(super) fn has(self, hour: Hour) -> bool {
+    pub fn has(self, hour: Hour) -> bool {
         (self.from..self.to).contains(&hour)
     }
 
     /// Whether the range contains a time.
-    pub(super) fn holds(self, at: Wall) -> bool {
+    pub fn holds(self, at: Wall) -> bool {
         self.has(Hour::of(at))
     }
 
     /// The number of hours of the range that are before `hour`.
-    pub(super) fn hours_before(self, hour: Hour) -> usize {
+    pub fn hours_before(self, hour: Hour) -> usize {
         usize::try_from(hour.clamp(self.from, self.to).0 - self.from.0).unwrap_or(usize::MAX)
     }
 
     /// The hours of the range, oldest first.
-    pub(super) fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
+    pub fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
         (self.from.0..self.to.0).map(Hour)
     }
 
     /// The parts of the calendar, of `hours` hours each, that begin in the range, oldest first. Each part begins at a
     /// multiple of `hours`, regardless of the end of the range. The newest part may be incomplete.
-    pub(super) fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
+    pub fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
         let hours = hours.max(1);
         let first = self.from.0.div_ceil(hours);
         let last = self.to.0.div_ceil(hours);
@@ -111,19 +111,19 @@ impl HourRange {
     }
 
     /// The time between `at` and the end of the range.
-    pub(super) fn age(self, at: Wall) -> Duration {
+    pub fn age(self, at: Wall) -> Duration {
         self.to.start().since(at)
     }
 }
 
 /// Number of hours in a period. `latest` is the newest hour, whose score may come from an older hour, see
 /// [`method::LATEST_REACH_HOURS`].
-pub(super) fn hours_of(period: Period) -> u64 {
+pub fn hours_of(period: Period) -> u64 {
     *of_period(period, &method::PERIOD_HOURS)
 }
 
 /// The element for a period, in an array ordered like [`Period::ALL`].
-pub(super) fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
+pub fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
     match period {
         Period::Latest => latest,
         Period::Day => day,

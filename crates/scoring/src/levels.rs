@@ -28,7 +28,7 @@ const LEAST_ERRORS: f64 = 4.0;
 
 /// The levels of a series of rounds.
 #[derive(Clone, Debug)]
-pub(super) struct ScoreLevels {
+pub struct ScoreLevels {
     /// The cyclic effects that the rounds show.
     pub shape: CycleShape,
     /// The changes between levels, oldest first.
@@ -46,7 +46,7 @@ pub(super) struct ScoreLevels {
 
 /// A detected change of level.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LevelChange {
+pub struct LevelChange {
     /// The indexes of three rounds: the first of the previous level, the first of this level, and the round in which this level
     /// was detected.
     before: usize,
@@ -64,7 +64,7 @@ pub(super) struct LevelChange {
 /// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ShiftDirection {
+pub enum ShiftDirection {
     /// The level rose.
     Up,
     /// The level fell.
@@ -73,7 +73,7 @@ pub(super) enum ShiftDirection {
 
 /// A comparison of the newest level with a previous one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LevelComparison {
+pub struct LevelComparison {
     pub before: Estimate,
     pub now: Estimate,
     /// The hours of the previous level's rounds.
@@ -107,7 +107,7 @@ impl DeviationSum {
 
 impl ScoreLevels {
     /// Determines the levels of rounds of one length, oldest first.
-    pub(super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
+    pub fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let usual = without_outliers(rounds);
         let shape = CycleShape::of(&usual, length);
         let cycle = Cycle::fit(&usual, length, shape);
@@ -130,18 +130,18 @@ impl ScoreLevels {
     }
 
     /// The standard deviation of a single round, and the long-run standard deviation.
-    pub(super) fn deviations(&self) -> Option<[f64; 2]> {
+    pub fn deviations(&self) -> Option<[f64; 2]> {
         let typical = self.noise?.typical;
         Some([typical.single, typical.long_run].map(f64::sqrt))
     }
 
     /// The rounds without their cycle, oldest first.
-    pub(super) fn rounds(&self) -> &[ScoreRound] {
+    pub fn rounds(&self) -> &[ScoreRound] {
         &self.rounds
     }
 
     /// The newest level compared with the reference of the first change that was detected at or after `hour`.
-    pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
+    pub fn since(&self, hour: Hour) -> Option<LevelComparison> {
         let first = self
             .changes
             .iter()
@@ -165,7 +165,7 @@ impl ScoreLevels {
     }
 
     /// The level at an hour as known at that time, if there were enough rounds.
-    pub(super) fn level_at(&self, hour: Hour) -> Option<f64> {
+    pub fn level_at(&self, hour: Hour) -> Option<f64> {
         let known = self.changes.iter().rfind(|change| change.found_with < hour);
         let end = self.rounds.partition_point(|round| round.hour < hour);
         let before = self.before(known.map_or(0, |change| change.at), end);
@@ -178,7 +178,7 @@ impl ScoreLevels {
     }
 
     /// The newest change, unless the model only returned to a level that it held before.
-    pub(super) fn newest(&self) -> Option<&LevelChange> {
+    pub fn newest(&self) -> Option<&LevelChange> {
         let newest = self.changes.last()?;
         let levels = self.since(newest.found_with)?;
         let is_held = levels.baseline.to == newest.began;

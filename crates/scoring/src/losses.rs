@@ -12,7 +12,7 @@ use super::{
 
 /// A significant loss that is large enough to matter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SureLoss<'a> {
+pub struct SureLoss<'a> {
     /// The model.
     pub model_state: &'a ModelState,
     /// The levels that were compared.
@@ -25,7 +25,7 @@ pub(super) struct SureLoss<'a> {
 
 /// Model losses, largest first. Equal losses are ordered by model id. Models whose level has not changed count
 /// as tested too.
-pub(super) fn find(
+pub fn find(
     models: &[ModelState],
     levels: impl Fn(&ModelState) -> Option<LevelComparison>,
     alpha: f64,

@@ -4,7 +4,7 @@ use scoregate_base::routes::SortBy;
 
 /// A score that models can be ranked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measure {
+pub enum Measure {
     /// The weighted mean of the suites that feed `combined`.
     Combined,
     /// The mean of the suites that feed `coding`: by default, only the suite `coding`.
@@ -19,7 +19,7 @@ pub(super) enum Measure {
 
 impl Measure {
     /// All measures.
-    pub(super) const ALL: [Self; 5] = [
+    pub const ALL: [Self; 5] = [
         Self::Combined,
         Self::Coding,
         Self::Reasoning,
@@ -28,7 +28,7 @@ impl Measure {
     ];
 
     /// The `sortBy` value for this measure. A suite's `feeds` lists such values.
-    pub(super) const fn sort_by(self) -> SortBy {
+    pub const fn sort_by(self) -> SortBy {
         match self {
             Self::Combined => SortBy::Combined,
             Self::Coding => SortBy::Coding,
@@ -39,7 +39,7 @@ impl Measure {
     }
 
     /// The element for this measure, in the order of [`Measure::ALL`].
-    pub(super) fn of<T>(self, [combined, coding, reasoning, tooling, seven_axis]: &[T; 5]) -> &T {
+    pub fn of<T>(self, [combined, coding, reasoning, tooling, seven_axis]: &[T; 5]) -> &T {
         match self {
             Self::Combined => combined,
             Self::Coding => coding,

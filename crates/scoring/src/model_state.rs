@@ -32,7 +32,7 @@ use crate::suite::Axis;
 
 /// The state of one model at one time.
 #[derive(Clone, Debug)]
-pub(super) struct ModelState {
+pub struct ModelState {
     pub model: Arc<TestedModel>,
     /// The summary of each period, in the order of [`Period::ALL`].
     pub summaries: [PeriodSummary; 4],
@@ -75,7 +75,7 @@ pub(super) struct ModelState {
 
 /// The significant changes of a model.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ModelChange {
+pub struct ModelChange {
     /// Trends of each measure, in the order of [`Measure::ALL`].
     pub trends: [[Trend; 4]; 5],
     /// Trend of each axis, in the order of [`Axis::ALL`].
@@ -86,7 +86,7 @@ pub(super) struct ModelChange {
 
 /// The range of ranks that a model may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RankBounds {
+pub struct RankBounds {
     /// The best possible rank.
     pub lower: usize,
     /// The worst possible rank.
@@ -94,11 +94,11 @@ pub(super) struct RankBounds {
 }
 
 /// An estimated score, and the estimate for the previous period.
-pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
+pub type Estimates = (Option<Estimate>, Option<Estimate>);
 
 /// A model in one period.
 #[derive(Clone, Debug)]
-pub(super) struct PeriodSummary {
+pub struct PeriodSummary {
     /// The sums from which the scores are computed.
     pub reading: PeriodScores,
     /// Number of runs in the period, and number of failed runs.
@@ -118,7 +118,7 @@ pub(super) struct PeriodSummary {
 
 /// A point of a history.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScorePoint {
+pub struct ScorePoint {
     /// The start of the point.
     pub start: Wall,
     /// The score of the point.
@@ -130,7 +130,7 @@ pub(super) struct ScorePoint {
 impl ModelState {
     /// The state of a model with these incidents at the beginning of `hour`, except for the parts that depend on its
     /// peers.
-    pub(super) fn compute(
+    pub fn compute(
         model: Arc<TestedModel>,
         series: &ScoreSeries,
         hour: Hour,
@@ -169,7 +169,7 @@ impl ModelState {
     }
 
     /// Determines the uncertainty of the scores by comparing these models.
-    pub(super) fn compare(models: &mut [Self], quantiles: &TailQuantiles) {
+    pub fn compare(models: &mut [Self], quantiles: &TailQuantiles) {
         let peers = PeerNoise::among(models.iter().map(|model| model.noise));
         for model in models {
             let summaries = model.summaries.iter_mut();
@@ -192,12 +192,12 @@ impl ModelState {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.model.id().as_str()
     }
 
     /// When the score of a period was last updated. If there is no score, when the model was last updated.
-    pub(super) fn last_updated(&self, period: Period) -> Wall {
+    pub fn last_updated(&self, period: Period) -> Wall {
         self.over(period)
             .reading
             .last_scored()
@@ -205,24 +205,24 @@ impl ModelState {
     }
 
     /// The deviations of a measure's rounds.
-    pub(super) fn residuals(&self, measure: Measure) -> &ScoreResiduals {
+    pub fn residuals(&self, measure: Measure) -> &ScoreResiduals {
         measure.of(&self.residuals)
     }
 
     /// The summary of a period.
-    pub(super) fn over(&self, period: Period) -> &PeriodSummary {
+    pub fn over(&self, period: Period) -> &PeriodSummary {
         of_period(period, &self.summaries)
     }
 }
 
 impl ModelChange {
     /// Trend of a score over a period, compared with the previous period.
-    pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
+    pub fn trend(&self, period: Period, measure: Measure) -> Trend {
         *of_period(period, measure.of(&self.trends))
     }
 
     /// Whether the drift signal is significant.
-    pub(super) fn has_drifted(&self) -> bool {
+    pub fn has_drifted(&self) -> bool {
         self.drift
             .is_some_and(|chance| chance < method::DRIFT_ALPHA)
     }
@@ -259,7 +259,7 @@ impl PeriodSummary {
     }
 
     /// The estimated score without its cycle, and the estimate for the previous period.
-    pub(super) fn estimates(&self, measure: Measure) -> Estimates {
+    pub fn estimates(&self, measure: Measure) -> Estimates {
         let [now, before] = measure
             .of(&self.scores)
             .map(|score| score.map(|score| score.tested));
@@ -267,21 +267,21 @@ impl PeriodSummary {
     }
 
     /// The score with its uncertainty, if that is known.
-    pub(super) fn uncertain(&self, measure: Measure) -> Option<&UncertainScore> {
+    pub fn uncertain(&self, measure: Measure) -> Option<&UncertainScore> {
         let [now, _] = measure.of(&self.scores);
         now.as_ref().filter(|score| score.estimate.spread.is_some())
     }
 
     /// The standard error of the published score, including its cycle. It is the wider side of the interval divided by
     /// the quantile, so that constant marks are included.
-    pub(super) fn standard_error(&self) -> Option<f64> {
+    pub fn standard_error(&self) -> Option<f64> {
         let score = self.uncertain(Measure::Combined)?;
         let edge = score.edge.below.max(score.edge.above) / score.reach?.powi(2);
         Some((score.estimate.spread?.variance * (1.0 + edge)).sqrt())
     }
 
     /// The smallest change since the previous period that the trend detects in most cases; `None` if a score is missing.
-    pub(super) fn least_visible_change(&self) -> Option<f64> {
+    pub fn least_visible_change(&self) -> Option<f64> {
         let (now, before) = self.estimates(Measure::Combined);
         let least = statistics::least_visible_change(
             before?,
@@ -293,23 +293,23 @@ impl PeriodSummary {
     }
 
     /// The published score.
-    pub(super) fn published(&self, measure: Measure) -> Option<Score> {
+    pub fn published(&self, measure: Measure) -> Option<Score> {
         let [now, _] = measure.of(&self.scores);
         now.as_ref().map(Score::of)
     }
 
     /// The published combined score.
-    pub(super) fn score(&self) -> Option<Score> {
+    pub fn score(&self) -> Option<Score> {
         self.published(Measure::Combined)
     }
 
     /// The published median latency of a trial, in whole milliseconds.
-    pub(super) fn latency_ms(&self) -> Option<f64> {
+    pub fn latency_ms(&self) -> Option<f64> {
         self.latency.map(f64::round)
     }
 
     /// The published mean cost of a trial, in US dollars.
-    pub(super) fn cost_usd(&self) -> Option<f64> {
+    pub fn cost_usd(&self) -> Option<f64> {
         self.reading.cost().map(dollars)
     }
 }

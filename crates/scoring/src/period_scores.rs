@@ -21,7 +21,7 @@ const MEAN_MARK: usize = 8;
 
 /// The scores of a range.
 #[derive(Clone, Debug)]
-pub(super) struct PeriodScores {
+pub struct PeriodScores {
     table: Arc<SuiteTable>,
     /// Counts in the order of the table.
     suites: Vec<RunCounts>,
@@ -30,14 +30,14 @@ pub(super) struct PeriodScores {
 
 /// A score, defined by a mark of the trials and the weights of the suites that feed it, in the order of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScorePart<'t> {
+pub struct ScorePart<'t> {
     mark: usize,
     pub weights: &'t [f64],
 }
 
 /// A complete round, in points.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScoreRound {
+pub struct ScoreRound {
     /// The first hour of the round.
     pub hour: Hour,
     pub score: f64,
@@ -45,7 +45,7 @@ pub(super) struct ScoreRound {
 
 impl PeriodScores {
     /// The sum of several hours, each with one count per suite of the table, and the number of their rounds.
-    pub(super) fn sum<'c>(
+    pub fn sum<'c>(
         table: &Arc<SuiteTable>,
         rounds: SuiteRounds,
         hours: impl Iterator<Item = &'c [RunCounts]>,
@@ -64,27 +64,27 @@ impl PeriodScores {
     }
 
     /// The suites of the table with their counts.
-    pub(super) fn suites(&self) -> impl Iterator<Item = (&SuiteEntry, &RunCounts)> {
+    pub fn suites(&self) -> impl Iterator<Item = (&SuiteEntry, &RunCounts)> {
         self.table.suites().iter().zip(&self.suites)
     }
 
     /// The counts of the suites, in the order of the table.
-    pub(super) fn counts(&self) -> &[RunCounts] {
+    pub fn counts(&self) -> &[RunCounts] {
         &self.suites
     }
 
     /// The mean of a score, in points.
-    pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
+    pub fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
         mean(&self.suites, part)
     }
 
     /// The scores on the axes.
-    pub(super) fn axes(&self) -> [Option<f64>; 7] {
+    pub fn axes(&self) -> [Option<f64>; 7] {
         axes(&self.table, &self.suites)
     }
 
     /// The number of rounds of a score: the number of scored rounds of the suite with the fewest such rounds, but at least one.
-    pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
+    pub fn rounds(&self, part: ScorePart<'_>) -> u32 {
         let fed = self
             .rounds
             .iter()
@@ -97,17 +97,17 @@ impl PeriodScores {
     }
 
     /// Number of runs, and number of failed runs.
-    pub(super) fn runs(&self) -> (u32, u32) {
+    pub fn runs(&self) -> (u32, u32) {
         runs(&self.suites)
     }
 
     /// Number of runs in the scores.
-    pub(super) fn scored(&self) -> u32 {
+    pub fn scored(&self) -> u32 {
         self.suites.iter().map(|suite| suite.scored).sum()
     }
 
     /// Number of trials in the scores of each axis, in the order of `Axis::ALL`.
-    pub(super) fn trials_of_axes(&self) -> [u32; 7] {
+    pub fn trials_of_axes(&self) -> [u32; 7] {
         let mut trials = [0; 7];
         for (suite, count) in self.suites() {
             for (trials, is_declared) in trials.iter_mut().zip(suite.axes().flags()) {
@@ -122,12 +122,12 @@ impl PeriodScores {
     }
 
     /// Trials that count for availability.
-    pub(super) fn attempts(&self) -> Attempts {
+    pub fn attempts(&self) -> Attempts {
         self.suites.iter().map(RunCounts::attempts).sum()
     }
 
     /// The mean cost of the trials that have a cost, in dollars, in the suites that feed `price`.
-    pub(super) fn cost(&self) -> Option<f64> {
+    pub fn cost(&self) -> Option<f64> {
         let mut cost = 0.0;
         let mut trials = 0;
         for (_, count) in self
@@ -141,14 +141,14 @@ impl PeriodScores {
     }
 
     /// The time of the newest run in the scores.
-    pub(super) fn last_scored(&self) -> Option<Wall> {
+    pub fn last_scored(&self) -> Option<Wall> {
         last_scored(&self.suites)
     }
 }
 
 impl<'t> ScorePart<'t> {
     /// A score that models can be ranked by.
-    pub(super) fn measure(table: &'t SuiteTable, measure: Measure) -> Self {
+    pub fn measure(table: &'t SuiteTable, measure: Measure) -> Self {
         let mark = match measure {
             Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => {
                 COMBINED_MARK
@@ -162,7 +162,7 @@ impl<'t> ScorePart<'t> {
     }
 
     /// An axis, given by its position in `Axis::ALL`.
-    pub(super) fn axis(table: &'t SuiteTable, index: usize) -> Self {
+    pub fn axis(table: &'t SuiteTable, index: usize) -> Self {
         Self {
             mark: index + 1,
             weights: table.axis_weights().get(index).map_or(&[], Vec::as_slice),
@@ -172,14 +172,14 @@ impl<'t> ScorePart<'t> {
 
 impl ScoreRound {
     /// The round that begins at an hour, if every suite of the combined score has a score.
-    pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
+    pub fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
         let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
         Some(Self { hour, score })
     }
 }
 
 /// Number of runs of all suites, and number of failed runs.
-pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
+pub fn runs(counts: &[RunCounts]) -> (u32, u32) {
     (
         counts.iter().map(|suite| suite.runs).sum(),
         counts.iter().map(|suite| suite.failed).sum(),
@@ -187,12 +187,12 @@ pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
 }
 
 /// The time of the newest run in the scores of all suites.
-pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
+pub fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
     counts.iter().filter_map(|suite| suite.last_scored).max()
 }
 
 /// The scores on the axes, in points. `None` if no suite has the axis, or a suite with the axis has no score.
-pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7] {
+pub fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7] {
     let mut axes = [None; 7];
     for (index, axis) in axes.iter_mut().enumerate() {
         *axis = mean(counts, ScorePart::axis(table, index));
@@ -202,7 +202,7 @@ pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7]
 
 /// A weighted mean in points. Uses plain loops without allocations, because a refresh calls it for every hour of every
 /// model.
-pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
+pub fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
     let mut sum = 0.0;
     let mut is_fed = false;
     for (count, weight) in counts

@@ -12,7 +12,7 @@ use super::{
 
 /// The suites with a score in each hour of a window.
 #[derive(Clone, Debug)]
-pub(super) struct SuitePresence {
+pub struct SuitePresence {
     window: HourRange,
     hours: Vec<SuiteSet>,
 }
@@ -21,11 +21,11 @@ pub(super) struct SuitePresence {
 type SuiteSet = u8;
 
 /// For each suite, by its position in the table: the number of rounds of a range in which it has a score.
-pub(super) type SuiteRounds = [u32; MAX_SUITES];
+pub type SuiteRounds = [u32; MAX_SUITES];
 
 impl SuitePresence {
     /// A window without any score.
-    pub(super) fn new(window: HourRange) -> Self {
+    pub fn new(window: HourRange) -> Self {
         Self {
             window,
             hours: window.hours().map(|_| 0).collect(),
@@ -33,19 +33,19 @@ impl SuitePresence {
     }
 
     /// Removes all scores.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.hours.fill(0);
     }
 
     /// Adds a score of the suite at this position of the table to the hour with this index.
-    pub(super) fn add(&mut self, index: usize, suite: usize) {
+    pub fn add(&mut self, index: usize, suite: usize) {
         if let Some(suites) = self.hours.get_mut(index) {
             *suites |= 1 << suite;
         }
     }
 
     /// For each suite, the number of rounds of a range in which it has a score.
-    pub(super) fn rounds(&self, range: HourRange, length: RoundLength) -> SuiteRounds {
+    pub fn rounds(&self, range: HourRange, length: RoundLength) -> SuiteRounds {
         let mut counts = SuiteRounds::default();
         for suites in self.by_round(range, length) {
             for (index, count) in counts.iter_mut().enumerate() {
@@ -60,7 +60,7 @@ impl SuitePresence {
     /// This is the shortest length for which at least three quarters of the rounds with any suite of the score have all of its
     /// suites. If there is no such length, it is the length with the largest share. The length is at least the usual
     /// distance between complete rounds.
-    pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {
+    pub fn round_length(&self, weights: &[f64]) -> RoundLength {
         let fed = weights.iter().zip(0..).filter(|(weight, _)| **weight > 0.0);
         let score: SuiteSet = fed.fold(0, |set, (_, index)| set | 1 << index);
         let newest = self

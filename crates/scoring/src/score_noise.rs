@@ -23,7 +23,7 @@ use super::{
 
 /// The noise of every score of a model.
 #[derive(Debug)]
-pub(crate) struct ScoreNoise<'t> {
+pub struct ScoreNoise<'t> {
     /// The month from which the noise is determined.
     range: HourRange,
     length: RoundLength,
@@ -63,7 +63,7 @@ struct BinarySuite {
 
 /// The rounds whose mean is a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ScoreBasis {
+pub struct ScoreBasis {
     /// The range of hours.
     pub range: HourRange,
     /// The length of a round.
@@ -78,7 +78,7 @@ pub(crate) struct ScoreBasis {
 
 /// A score with its uncertainty, which is known after a comparison with its peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct UncertainScore {
+pub struct UncertainScore {
     /// The index of the score among all scores.
     part: usize,
     /// The noise of the model itself.
@@ -97,14 +97,14 @@ pub(crate) struct UncertainScore {
 
 /// How far suites with constant marks extend an interval below and above, in squared points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct EdgeReach {
+pub struct EdgeReach {
     pub below: f64,
     pub above: f64,
 }
 
 impl EdgeReach {
     /// The bounds of an interval about its mean, given its half-width without the contribution of constant marks.
-    pub(crate) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
+    pub fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
         let distance = |edge: f64| (reach * reach + edge).sqrt();
         (mean - distance(self.below), mean + distance(self.above))
     }
@@ -112,7 +112,7 @@ impl EdgeReach {
 
 impl<'t> ScoreNoise<'t> {
     /// The noise in the last month before `hour`.
-    pub(crate) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
+    pub fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let month = series.over(range);
         let table = series.table();
@@ -136,7 +136,7 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The score of a measure over a range with these sums.
-    pub(crate) fn measured(
+    pub fn measured(
         &self,
         measure: Measure,
         sums: &PeriodScores,
@@ -146,18 +146,14 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The axis scores over a range with these sums.
-    pub(crate) fn axes(
-        &self,
-        sums: &PeriodScores,
-        range: HourRange,
-    ) -> [Option<UncertainScore>; 7] {
+    pub fn axes(&self, sums: &PeriodScores, range: HourRange) -> [Option<UncertainScore>; 7] {
         self.axes
             .each_ref()
             .map(|axis| axis.score(self.length, sums, range))
     }
 
     /// The usual noise of this model's scores, from which the noise of its peers is estimated.
-    pub(crate) fn typical(&self) -> ModelNoise {
+    pub fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
         for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
             *typical = part.typical();
@@ -169,14 +165,14 @@ impl<'t> ScoreNoise<'t> {
     }
 
     /// The long-run variance of a round on each axis.
-    pub(crate) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
+    pub fn of_axis_rounds(&self) -> [Option<f64>; 7] {
         self.axes
             .each_ref()
             .map(|axis| Some(axis.typical()?.long_run))
     }
 
     /// The deviations of the rounds of each measure.
-    pub(crate) fn residuals(&self) -> [ScoreResiduals; 5] {
+    pub fn residuals(&self) -> [ScoreResiduals; 5] {
         self.measures.each_ref().map(|part| {
             let rounds = part
                 .hours
@@ -311,7 +307,7 @@ fn binary_suites(part: ScorePart<'_>, month: &PeriodScores) -> Vec<BinarySuite> 
 impl UncertainScore {
     /// Determines the uncertainty by comparison with the peers. It stays unknown if neither the peers nor the model itself has a
     /// noise estimate.
-    pub(crate) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
+    pub fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
         let ScoreBasis {
             length,
             rounds,

@@ -24,7 +24,7 @@ const DAY: u64 = 24;
 
 /// All hours of one model within a window.
 #[derive(Clone, Debug)]
-pub(super) struct ScoreSeries {
+pub struct ScoreSeries {
     table: Arc<SuiteTable>,
     window: HourRange,
     /// Counts by hour and, within an hour, in the order of the table. All are in one allocation.
@@ -48,7 +48,7 @@ pub(super) struct ScoreSeries {
 
 impl ScoreSeries {
     /// A series without runs for this window.
-    pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
+    pub fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
         let suites = table.suites().len();
         Self {
             hours: window
@@ -68,7 +68,7 @@ impl ScoreSeries {
     }
 
     /// Removes all runs but keeps the allocations.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
             *count = RunCounts::default();
         }
@@ -80,12 +80,12 @@ impl ScoreSeries {
     }
 
     /// Records the time of a run.
-    pub(super) fn record_time(&mut self, at: Wall) {
+    pub fn record_time(&mut self, at: Wall) {
         self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
     }
 
     /// When the model was last updated: the time of the newest run with a score or, if there is none, of the first run.
-    pub(super) fn last_updated(&self) -> Wall {
+    pub fn last_updated(&self) -> Wall {
         let scored = self.hours.rchunks(self.width()).find_map(last_scored);
         scored
             .or(self.first_seen)
@@ -93,7 +93,7 @@ impl ScoreSeries {
     }
 
     /// Counts a run. If the run is outside the window, or its suite is not in the table, only its time is recorded.
-    pub(super) fn add(&mut self, run: &Run) {
+    pub fn add(&mut self, run: &Run) {
         self.record_time(run.at());
         let table = Arc::clone(&self.table);
         let Some((index, suite)) = table.index(run.suite()).zip(table.entry(run.suite())) else {
@@ -108,7 +108,7 @@ impl ScoreSeries {
 
     /// Adds counted runs of one hour and of the suite at this position in the table, with the latencies of their
     /// trials.
-    pub(super) fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
+    pub fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
         let width = self.width();
         let Some(index) = self.index(hour) else {
             return;
@@ -140,7 +140,7 @@ impl ScoreSeries {
     }
 
     /// The scores of a range.
-    pub(super) fn over(&self, range: HourRange) -> PeriodScores {
+    pub fn over(&self, range: HourRange) -> PeriodScores {
         let rounds = self.presence.rounds(range, self.round_length());
         // Most ranges end when the window ends, or a whole number of days earlier. The sums of these days are computed only once.
         match (self.days_ago(range.to), self.days_ago(range.from)) {
@@ -166,7 +166,7 @@ impl ScoreSeries {
     }
 
     /// The length of a round of this model: the shortest length for which nearly every round is complete.
-    pub(super) fn round_length(&self) -> RoundLength {
+    pub fn round_length(&self) -> RoundLength {
         *self.round_length.get_or_init(|| {
             self.presence
                 .round_length(self.table.weights(SortBy::Combined))
@@ -195,16 +195,12 @@ impl ScoreSeries {
     }
 
     /// The suite table.
-    pub(super) fn table(&self) -> &SuiteTable {
+    pub fn table(&self) -> &SuiteTable {
         &self.table
     }
 
     /// For each of several scores, the rounds of a range that have it, oldest first.
-    pub(super) fn part_values(
-        &self,
-        range: HourRange,
-        parts: &[ScorePart<'_>],
-    ) -> Vec<Vec<ScoreRound>> {
+    pub fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<ScoreRound>> {
         let mut values = vec![Vec::new(); parts.len()];
         self.each_round(range, |hour, counts| {
             for (values, part) in values.iter_mut().zip(parts) {
@@ -267,13 +263,13 @@ impl ScoreSeries {
     }
 
     /// The counts of one hour, in the order of the table; `None` if it is outside the window.
-    pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
+    pub fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
         Some(self.between(HourRange::one(hour))).filter(|counts| !counts.is_empty())
     }
 
     /// The complete rounds that begin in a range, oldest first. In a complete round, every suite of the combined score
     /// has a score.
-    pub(super) fn rounds(&self, range: HourRange) -> &[ScoreRound] {
+    pub fn rounds(&self, range: HourRange) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
             let mut rounds = Vec::new();
             self.each_round(self.window, |hour, counts| {
@@ -288,7 +284,7 @@ impl ScoreSeries {
     }
 
     /// The complete rounds within a range, with the scores on the axes.
-    pub(super) fn axis_rounds(&self, range: HourRange) -> Vec<(Hour, [Option<f64>; 7])> {
+    pub fn axis_rounds(&self, range: HourRange) -> Vec<(Hour, [Option<f64>; 7])> {
         let mut rounds = Vec::new();
         self.each_round(range, |hour, counts| {
             if ScoreRound::of(&self.table, hour, counts).is_some() {
@@ -299,14 +295,14 @@ impl ScoreSeries {
     }
 
     /// The newest complete round that began before an hour, if it ended less than a day before that hour.
-    pub(super) fn newest_round(&self, before: Hour) -> Option<HourRange> {
+    pub fn newest_round(&self, before: Hour) -> Option<HourRange> {
         let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
         let newest = self.rounds(before.last(reach)).last()?;
         Some(self.round_length().round_of(newest.hour))
     }
 
     /// The latencies of the trials in a range.
-    pub(super) fn latencies_of(&self, range: HourRange) -> &[f64] {
+    pub fn latencies_of(&self, range: HourRange) -> &[f64] {
         let from = self.trials_before(range.from);
         let to = self.trials_before(range.to);
         self.latencies.get(from..to).unwrap_or_default()

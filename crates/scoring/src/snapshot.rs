@@ -45,7 +45,7 @@ const CLOCKS_APART: Duration = Duration::from_mins(1);
 
 /// All models at a full hour.
 #[derive(Clone, Debug)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
     /// The end of the range of hours. Only earlier runs count.
     pub hour: Hour,
     /// The hour in which the snapshot was made: `hour`, or the previous hour if runs of the current hour are included.

@@ -10,7 +10,7 @@ use super::student::{self, TailQuantiles};
 /// Scores are between 0 and 1 and vary by hundredths, so the difference of squares keeps ten digits. A smaller spread
 /// is below the resolution of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct SampleSums {
+pub struct SampleSums {
     /// Number of samples.
     pub count: u32,
     /// The sum of the samples.
@@ -21,7 +21,7 @@ pub(super) struct SampleSums {
 
 /// A mean with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub struct Estimate {
     /// The mean.
     pub mean: f64,
     /// The variance of the mean; `None` for a single sample.
@@ -30,7 +30,7 @@ pub(super) struct Estimate {
 
 /// The variance of a mean, with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
+pub struct Spread {
     /// The variance of the mean.
     pub variance: f64,
     /// Degrees of freedom.
@@ -38,7 +38,7 @@ pub(super) struct Spread {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FittedLine {
+pub struct FittedLine {
     /// The slope.
     pub slope: f64,
     /// Two-sided p-value of the slope.
@@ -47,7 +47,7 @@ pub(super) struct FittedLine {
 
 impl SampleSums {
     /// Adds a sample.
-    pub(super) fn add(&mut self, sample: f64) {
+    pub fn add(&mut self, sample: f64) {
         self.merge(Self {
             count: 1,
             sum: sample,
@@ -56,19 +56,19 @@ impl SampleSums {
     }
 
     /// Adds the samples of `other`.
-    pub(super) fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
     }
 
     /// The mean; `None` if there are no samples.
-    pub(super) fn mean(self) -> Option<f64> {
+    pub fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / f64::from(self.count))
     }
 
     /// The sample variance; `None` if there are fewer than two samples.
-    pub(super) fn variance(self) -> Option<f64> {
+    pub fn variance(self) -> Option<f64> {
         let n = f64::from(self.count);
         let mean = self.mean().filter(|_| self.count > 1)?;
         // The difference may be negative for equal samples because of rounding.
@@ -86,7 +86,7 @@ impl FromIterator<f64> for SampleSums {
 
 impl Estimate {
     /// A weighted sum of independent estimates, with Welch-Satterthwaite degrees of freedom.
-    pub(super) fn weighted(parts: &[(f64, Self)]) -> Self {
+    pub fn weighted(parts: &[(f64, Self)]) -> Self {
         let mean = parts.iter().map(|(weight, part)| weight * part.mean).sum();
         let spreads = parts.iter().map(|(weight, part)| {
             part.spread.map(|known| Spread {
@@ -116,13 +116,13 @@ impl Estimate {
     }
 
     /// The half-width of the confidence interval; `None` if the variance is unknown.
-    pub(super) fn reach(&self, bounds: &TailQuantiles) -> Option<f64> {
+    pub fn reach(&self, bounds: &TailQuantiles) -> Option<f64> {
         let spread = self.spread?;
         Some(bounds.with(spread.df) * spread.variance.sqrt())
     }
 
     /// Two-sided p-value for a mean of zero; 1 if it cannot be tested.
-    pub(super) fn chance_from_zero(&self) -> f64 {
+    pub fn chance_from_zero(&self) -> f64 {
         let distance = Self {
             mean: self.mean.abs(),
             ..*self
@@ -131,7 +131,7 @@ impl Estimate {
     }
 
     /// One-sided p-value for the hypothesis that the mean is at most zero; 1 if it cannot be tested.
-    pub(super) fn chance_above_zero(&self) -> f64 {
+    pub fn chance_above_zero(&self) -> f64 {
         match self.spread {
             Some(spread) if spread.variance > 0.0 => {
                 student::upper_tail(self.mean / spread.variance.sqrt(), spread.df)
@@ -157,17 +157,17 @@ fn difference(before: Estimate, now: Estimate) -> Estimate {
 }
 
 /// The p-value of a fall from `before` to `now`.
-pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
+pub fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
     difference(before, now).chance_above_zero()
 }
 
 /// The p-value of a change in either direction.
-pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
+pub fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
     difference(before, now).chance_from_zero()
 }
 
 /// The change that a two-sided test at level `alpha` misses with probability `missed`.
-pub(super) fn least_visible_change(
+pub fn least_visible_change(
     before: Estimate,
     now: Estimate,
     alpha: f64,
@@ -179,7 +179,7 @@ pub(super) fn least_visible_change(
 }
 
 /// Holm's correction: the adjusted p-values in the given order.
-pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
+pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut corrected = Vec::with_capacity(order.len());
@@ -196,7 +196,7 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
 
 /// The least-squares line through points. The variance about the line is assumed to be at least `least_variance`. `None` if there
 /// are fewer than three points or all have the same x.
-pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
+pub fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
     let x_mean = xs.mean()?;
@@ -231,7 +231,7 @@ pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedL
 }
 
 /// The median of non-negative numbers. Their bit patterns have the same order and are faster to compare.
-pub(super) fn median(amounts: &[f64]) -> Option<f64> {
+pub fn median(amounts: &[f64]) -> Option<f64> {
     let middle = amounts.len() / 2;
     if amounts.is_empty() {
         return None;

@@ -10,13 +10,13 @@ use std::{cell::Cell, f64::consts::PI};
 const HASH_BITS: u32 = 10;
 
 /// The probability that a t variable is above `t`.
-pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
+pub fn upper_tail(t: f64, df: f64) -> f64 {
     let beyond = 0.5 * beyond(t.abs(), df);
     if t >= 0.0 { beyond } else { 1.0 - beyond }
 }
 
 /// The value that a t variable exceeds with probability `tail`, which must be below one half.
-pub(crate) fn quantile(tail: f64, df: f64) -> f64 {
+pub fn quantile(tail: f64, df: f64) -> f64 {
     let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
     let mut t = first_guess(tail, df, scale);
     // The loop takes two or three steps in practice. Its range is only a safety limit.
@@ -44,7 +44,7 @@ pub fn t_quantile(tail: f64, df: f64) -> f64 {
 /// Quantiles for one tail probability. They are cached, because most scores share a few values of the degrees of
 /// freedom.
 #[derive(Clone, Debug)]
-pub(super) struct TailQuantiles {
+pub struct TailQuantiles {
     tail: f64,
     /// Degrees of freedom and their quantiles, by a hash of the degrees of freedom.
     known: Vec<Cell<(f64, f64)>>,
@@ -52,7 +52,7 @@ pub(super) struct TailQuantiles {
 
 impl TailQuantiles {
     /// Quantiles that are exceeded with probability `tail`.
-    pub(super) fn of(tail: f64) -> Self {
+    pub fn of(tail: f64) -> Self {
         Self {
             tail,
             known: vec![Cell::new((f64::NAN, f64::NAN)); 1 << HASH_BITS],
@@ -60,7 +60,7 @@ impl TailQuantiles {
     }
 
     /// The quantile for these degrees of freedom.
-    pub(super) fn with(&self, df: f64) -> f64 {
+    pub fn with(&self, df: f64) -> f64 {
         let hash = df.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
         let Some(known) = usize::try_from(hash)
             .ok()

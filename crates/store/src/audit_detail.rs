@@ -6,12 +6,12 @@ use scoregate_base::{
     limits::{LimitChanges, OwnLimits},
 };
 
-pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: &str) -> String {
+pub fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: &str) -> String {
     let own = own_limits(own);
     format!("tier {tier}{own}, key {}{owner}", shown(key))
 }
 
-pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
+pub fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
     let expire = if retired == 1 {
         "key expires"
     } else {
@@ -24,11 +24,11 @@ pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
     )
 }
 
-pub(super) fn all_revoked(count: u64) -> String {
+pub fn all_revoked(count: u64) -> String {
     format!("{count} {}", if count == 1 { "key" } else { "keys" })
 }
 
-pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
+pub fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
     let own = if own.is_empty() {
         ": none".into()
     } else {
@@ -38,7 +38,7 @@ pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
     format!("own limits{own}{}", until.unwrap_or_default())
 }
 
-pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
+pub fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     let expiry = at.map_or_else(
         || "never expire".into(),
         |at| format!("expire at {}", at.rfc3339()),
@@ -47,7 +47,7 @@ pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
 }
 
 /// The details are equal only for reports of the same key at the same place.
-pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
+pub fn leaked(leak: &LeakReport, place: &str) -> String {
     format!(
         "key {}, SHA-256 {}, found at {place}",
         leak.shown, leak.digest
@@ -56,7 +56,7 @@ pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
 
 /// Records only whether each text is given: names and descriptions can be personal data, which must not remain after an
 /// account is deleted.
-pub(super) fn described(description: &Description) -> String {
+pub fn described(description: &Description) -> String {
     let columns = description.columns().map(|(name, text)| {
         let given = if text.is_some() { "given" } else { "none" };
         format!("{name} {given}")
@@ -65,12 +65,12 @@ pub(super) fn described(description: &Description) -> String {
 }
 
 /// The visible characters and the expiry of a key.
-pub(super) fn shown(key: &StoredKey) -> String {
+pub fn shown(key: &StoredKey) -> String {
     let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
     format!("{}{}", key.shown, expiry.unwrap_or_default())
 }
 
-pub(super) fn changed_limits(changes: &LimitChanges) -> String {
+pub fn changed_limits(changes: &LimitChanges) -> String {
     changes
         .each()
         .map(|(setting, value)| {

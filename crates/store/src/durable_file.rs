@@ -10,11 +10,11 @@ use std::{
 };
 
 /// The end of the name of an unfinished file.
-pub(super) const HALF: &str = ".half";
+pub const HALF: &str = ".half";
 /// The write-ahead log of a database: changes that are committed but not yet in the database file.
-pub(super) const LOG: &str = "-wal";
+pub const LOG: &str = "-wal";
 /// The index of the log in shared memory.
-pub(super) const INDEX: &str = "-shm";
+pub const INDEX: &str = "-shm";
 
 /// A file that is being written. Dropping it without [`FileReplacement::finish`] keeps the old file.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Drop for FileReplacement {
 }
 
 /// Creates a file accessible to its owner only; an existing one, even a symbolic link, is an error.
-pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
+pub fn new_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -76,7 +76,7 @@ pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
 }
 
 /// Makes renames and deletions in the directory of `path` durable.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+pub fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
@@ -84,26 +84,26 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a file if it exists.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     if_found(fs::remove_file(path)).map(drop)
 }
 
 /// The path with a suffix added to its name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
 /// Removes a database and its log files.
-pub(super) fn remove_database(path: &Path) -> io::Result<()> {
+pub fn remove_database(path: &Path) -> io::Result<()> {
     ["", LOG, INDEX, "-journal"]
         .iter()
         .try_for_each(|suffix| remove(&with_suffix(path, suffix)))
 }
 
 /// The result of an operation on a file; `None` if the file does not exist.
-pub(super) fn if_found<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+pub fn if_found<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         done => done.map(Some),

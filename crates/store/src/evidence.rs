@@ -18,9 +18,9 @@ use scoregate_base::{
 };
 
 /// Days after which the hash key of a day is deleted.
-pub(crate) const KEY_DAYS: u32 = 2;
+pub const KEY_DAYS: u32 = 2;
 /// Days after which unmerged hours are deleted.
-pub(crate) const HOUR_DAYS: u32 = 3;
+pub const HOUR_DAYS: u32 = 3;
 
 /// An hour of an application, as recorded by one gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]

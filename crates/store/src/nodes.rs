@@ -8,7 +8,7 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 
 /// A node that was seen within this time is live.
-pub(crate) const LIVE: Duration = Duration::from_secs(30);
+pub const LIVE: Duration = Duration::from_secs(30);
 
 /// The last report of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use scoregate_base::{
 use super::{MailKind, NewMail};
 
 /// Number of days for which the ids of queued notices are stored.
-pub(crate) const NOTICE_DAYS: u32 = 40;
+pub const NOTICE_DAYS: u32 = 40;
 
 /// A kind of notice.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ pub fn notice_words(kinds: &[MailKind]) -> String {
 }
 
 /// The kinds with these words. Unknown words, which come from a newer release, are ignored.
-pub(crate) fn parse_notices(words: &str) -> Vec<MailKind> {
+pub fn parse_notices(words: &str) -> Vec<MailKind> {
     notice_kinds(|row| words.split(',').any(|word| word == row.kind.word()))
 }
 

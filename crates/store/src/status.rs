@@ -134,11 +134,11 @@ pub const fn minute_of(at: Wall) -> u64 {
 }
 
 /// The first minute to keep, given the current day of the ledger if there is one.
-pub(crate) fn first_kept(today: Option<Day>) -> u64 {
+pub fn first_kept(today: Option<Day>) -> u64 {
     let days = today.map_or(0, |today| u64::from(today.number()) + 1);
     days.saturating_sub(u64::from(STATUS_DAYS_KEPT)) * DAY_MINUTES
 }
 
-pub(crate) fn day_of_minute(minute: u64) -> Day {
+pub fn day_of_minute(minute: u64) -> Day {
     Day::from_number(u32::try_from(minute / DAY_MINUTES).unwrap_or(u32::MAX))
 }

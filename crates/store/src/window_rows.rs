@@ -14,13 +14,13 @@ use scoregate_base::{
 
 /// Identifies a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct WindowKey {
+pub struct WindowKey {
     /// The application, or its owner.
-    pub(crate) scope: String,
+    pub scope: String,
     /// The name of the limit.
-    pub(crate) kind: String,
-    pub(crate) start: Day,
-    pub(crate) end: Day,
+    pub kind: String,
+    pub start: Day,
+    pub end: Day,
 }
 
 /// The units of a window.
@@ -32,7 +32,7 @@ struct WindowRow {
 
 /// The rows.
 #[derive(Debug, Default)]
-pub(crate) struct WindowRows {
+pub struct WindowRows {
     rows: BTreeMap<WindowKey, WindowRow>,
 }
 
@@ -41,20 +41,20 @@ const CLOSED: u64 = 4_294_967_295;
 
 /// A report after it was applied.
 #[derive(Debug)]
-pub(crate) struct AppliedReport {
+pub struct AppliedReport {
     /// The total of the day.
-    pub(crate) granted: u64,
+    pub granted: u64,
     /// The totals of the node.
-    pub(crate) node: NodeTotals,
+    pub node: NodeTotals,
     /// The windows that the report named.
-    pub(crate) windows: Vec<WindowUnits>,
+    pub windows: Vec<WindowUnits>,
     /// Nothing was granted: the report assumes outdated terms.
     is_outdated: bool,
 }
 
 /// The reply to a report.
 #[derive(Debug)]
-pub(crate) struct ReportReply {
+pub struct ReportReply {
     outcome: ReportOutcome,
     windows: Vec<WindowUnits>,
 }
@@ -70,7 +70,7 @@ impl From<ReportOutcome> for ReportReply {
 
 impl AppliedReport {
     /// The reply.
-    pub(crate) fn reply(self) -> ReportReply {
+    pub fn reply(self) -> ReportReply {
         let outcome = ReportOutcome::Applied {
             node: self.node,
             granted: self.granted,
@@ -93,7 +93,7 @@ impl LedgerExchangeReply {
 
 impl WindowKey {
     /// The key of a window's row, for an application with this owner. `None` for an owner's window if the application has no owner.
-    pub(crate) fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
+    pub fn new(report: &LedgerReport, owner: Option<&str>, window: &Window) -> Option<Self> {
         let scope = match window.rule.row().scope {
             Scope::Application => report.application.to_string(),
             Scope::Owner => owner?.to_owned(),
@@ -109,7 +109,7 @@ impl WindowKey {
 
 impl WindowRows {
     /// Adds a row. `is_changed` is set for a row that is not stored yet.
-    pub(crate) fn insert(&mut self, key: WindowKey, granted: u64, is_changed: bool) {
+    pub fn insert(&mut self, key: WindowKey, granted: u64, is_changed: bool) {
         let row = WindowRow {
             granted,
             is_changed,
@@ -118,13 +118,13 @@ impl WindowRows {
     }
 
     /// Whether a row was read.
-    pub(crate) fn contains(&self, key: &WindowKey) -> bool {
+    pub fn contains(&self, key: &WindowKey) -> bool {
         self.rows.contains_key(key)
     }
 
     /// Applies a node's report about an application with this owner; `granted` units of the report's day have been granted so
     /// far. A report with outdated terms is granted nothing.
-    pub(crate) fn apply(
+    pub fn apply(
         &mut self,
         report: &LedgerReport,
         owner: Option<&str>,
@@ -184,7 +184,7 @@ impl WindowRows {
     }
 
     /// The rows to store, with their granted units.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = (&WindowKey, u64)> {
+    pub fn changed(&self) -> impl Iterator<Item = (&WindowKey, u64)> {
         self.rows
             .iter()
             .filter(|(_, row)| row.is_changed)

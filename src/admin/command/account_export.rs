@@ -14,7 +14,7 @@ const RECORDS: usize = 1_000;
 
 /// The account, its webhooks without secrets, and its applications, each with its requests, evidence of use and newest
 /// audit records.
-pub(super) async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
+pub async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
     let Administration {
         registrar, reports, ..
     } = administration;

@@ -55,7 +55,7 @@ impl OwnerAttachment {
 }
 
 /// An address with its mailbox. The domain is not checked, because an operator chose the address.
-pub(super) fn owner_address(email: &str, moves: bool) -> CommandResult<OwnerAddress> {
+pub fn owner_address(email: &str, moves: bool) -> CommandResult<OwnerAddress> {
     let parsed = EmailAddress::parse(email, &MailDomains::default());
     let parsed = parsed.map_err(|problem| CommandProblem::bad(format!("`{email}`: {problem}")))?;
     Ok(OwnerAddress {

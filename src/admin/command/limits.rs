@@ -7,7 +7,7 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 pub const MAX_BATCH: usize = 500;
 
 /// Maximum body size of a request for this path.
-pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
+pub fn max_body_bytes(path: &str) -> usize {
     if path == "/v1/keys/import" {
         MAX_BATCH_BYTES
     } else {
@@ -16,6 +16,6 @@ pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
 }
 
 /// Default maximum number of rows in a list.
-pub(super) const fn default_limit() -> usize {
+pub const fn default_limit() -> usize {
     100
 }

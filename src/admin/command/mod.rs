@@ -21,13 +21,13 @@ pub use accounts::{AccountsCommand, OwnerLetter};
 pub use admin_command::AdminCommand;
 pub use keys::{ApplicationUpdate, KeyRotation, KeysCommand, LimitChange, NewKey};
 pub use limits::MAX_BATCH;
-pub(super) use limits::max_body_bytes;
+pub use limits::max_body_bytes;
 pub use live::{
     CacheCommand, LiveCommand, LogCommand, PurgeBody, RequestsCommand, SettingsCommand,
     SnapshotCommand, UpstreamCommand, UsageCommand,
 };
 pub use nodes::NodesCommand;
-pub(super) use request::read;
+pub use request::read;
 pub use request::to_request;
 pub use status::StatusCommand;
 pub use suspects::SuspectsCommand;

@@ -9,9 +9,9 @@ use serde::{
 };
 
 /// A value in a query string, with its name for error messages.
-pub(super) struct QueryValue<'q> {
-    pub(super) name: Cow<'q, str>,
-    pub(super) value: Cow<'q, str>,
+pub struct QueryValue<'q> {
+    pub name: Cow<'q, str>,
+    pub value: Cow<'q, str>,
 }
 
 impl<'de> IntoDeserializer<'de> for QueryValue<'de> {

@@ -65,7 +65,7 @@ fn query(fields: Value) -> String {
 }
 
 /// Parses the command of a request.
-pub(in crate::admin) fn read<C: DeserializeOwned>(
+pub fn read<C: DeserializeOwned>(
     method: &Method,
     path: &str,
     query: Option<&str>,

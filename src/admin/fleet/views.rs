@@ -15,14 +15,14 @@ use scoregate_base::{
 use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 
 /// The known gateways, and the time at which they were read.
-pub(in crate::admin) struct NodesRead {
-    pub(in crate::admin) nodes: NodeList,
-    pub(in crate::admin) at: Wall,
+pub struct NodesRead {
+    pub nodes: NodeList,
+    pub at: Wall,
 }
 
 /// Usage of a day, summed over all gateways.
 #[derive(Serialize)]
-pub(in crate::admin) struct FleetUsageView {
+pub struct FleetUsageView {
     /// The day.
     day: String,
     /// Units delivered to all applications.
@@ -41,7 +41,7 @@ pub(in crate::admin) struct FleetUsageView {
 
 /// Usage of an application.
 #[derive(Serialize)]
-pub(in crate::admin) struct FleetApplicationView {
+pub struct FleetApplicationView {
     /// The application's id.
     application: String,
     /// The application's name. Null if its record is unreadable.
@@ -56,7 +56,7 @@ pub(in crate::admin) struct FleetApplicationView {
 
 impl NodesRead {
     /// The gateways as JSON: totals of the live gateways, then all gateways, oldest first.
-    pub(in crate::admin) fn view(&self) -> Value {
+    pub fn view(&self) -> Value {
         let Self { nodes, at } = self;
         let all: Vec<Value> = nodes.nodes.iter().map(|node| self.node(node)).collect();
         json!({
@@ -85,7 +85,7 @@ impl NodesRead {
 
 impl FleetUsageView {
     /// Creates the view. Unreadable applications are omitted from `applications`.
-    pub(in crate::admin) fn new(
+    pub fn new(
         day: Day,
         usage: &UsageList,
         applications: &HashMap<ApplicationId, StoredApplication>,

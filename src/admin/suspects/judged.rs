@@ -27,7 +27,7 @@ use crate::admin::{
 };
 
 /// Default number of days that are evaluated.
-pub(super) const SUSPECT_DAYS: u32 = 7;
+pub const SUSPECT_DAYS: u32 = 7;
 /// Number of rows per store call.
 const PAGE: usize = 1_000;
 

@@ -21,11 +21,11 @@ const FORMULA: [char; 10] = [
 
 /// The field of each column, from the header line.
 #[derive(Debug)]
-pub(super) struct Columns(Vec<&'static str>);
+pub struct Columns(Vec<&'static str>);
 
 impl Columns {
     /// Parses the header line; an error contains all problems.
-    pub(super) fn read(line: &str) -> Result<Self, Vec<BadField>> {
+    pub fn read(line: &str) -> Result<Self, Vec<BadField>> {
         let cells = cells(line).map_err(|bad| vec![bad])?;
         let mut names = Vec::new();
         let mut wrong = Vec::new();
@@ -48,7 +48,7 @@ impl Columns {
     }
 
     /// Parses a line. An empty cell counts as absent.
-    pub(super) fn record(&self, line: &str) -> Result<KeyRecord, BadField> {
+    pub fn record(&self, line: &str) -> Result<KeyRecord, BadField> {
         let cells = cells(line)?;
         let found = cells.len();
         let named = self.0.len();
@@ -76,12 +76,12 @@ fn value(name: &str, cell: String) -> Value {
 }
 
 /// The header line of an export.
-pub(super) fn header() -> String {
+pub fn header() -> String {
     line_of(FIELDS.map(str::to_owned))
 }
 
 /// Formats a key as a line of an export.
-pub(super) fn line(key: &KeyRecord) -> String {
+pub fn line(key: &KeyRecord) -> String {
     let fields = json!(key);
     line_of(FIELDS.map(|name| match fields.get(name) {
         None => String::new(),

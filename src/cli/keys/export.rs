@@ -26,7 +26,7 @@ use crate::{
 
 use super::{csv, import::Format};
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
+pub const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys export keys.csv --data-dir DIR\n  \
 scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
 The file contains SHA-256 hashes, not keys. Only its owner can read it, since guessed keys can be checked against\n\
@@ -36,7 +36,7 @@ it. Usage and the audit trail are not exported.";
 const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
-pub(super) struct ExportArgs {
+pub struct ExportArgs {
     /// Output file, which must not exist; default: standard output.
     file: Option<PathBuf>,
     /// Output format; default: by the file name's extension, else csv.
@@ -47,7 +47,7 @@ pub(super) struct ExportArgs {
     force: bool,
 }
 
-pub(super) async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
+pub async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
     let format = match (args.format, &args.file) {
         (Some(format), _) => format,
         (None, Some(file)) => Format::of(file)?,

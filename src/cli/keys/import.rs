@@ -27,10 +27,10 @@ use crate::{
 
 use super::csv::Columns;
 
-pub(super) const AFTER_HELP: &str = include_str!("../help/keys_import.txt");
+pub const AFTER_HELP: &str = include_str!("../help/keys_import.txt");
 
 #[derive(Debug, Args)]
-pub(super) struct KeysImportArgs {
+pub struct KeysImportArgs {
     /// Input file; `-` for standard input.
     file: PathBuf,
     /// Input format; default: by the file name's extension.
@@ -44,7 +44,7 @@ const READ_BUFFER: usize = 1 << 16;
 
 /// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub enum Format {
     /// Comma-separated values with a header line.
     Csv,
     /// One JSON object per line.
@@ -53,7 +53,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The format of a file by its extension.
-    pub(super) fn of(file: &Path) -> CommandOutcome<Self> {
+    pub fn of(file: &Path) -> CommandOutcome<Self> {
         match file.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => Ok(Self::Csv),
             Some("jsonl" | "ndjson") => Ok(Self::Jsonl),
@@ -94,7 +94,7 @@ struct FileImport<'i> {
     needs_setting: bool,
 }
 
-pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
+pub async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let InputFile { name, reader } = InputFile::open(&args.file)?;
     let mut import = FileImport {

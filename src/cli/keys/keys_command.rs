@@ -14,10 +14,10 @@ use crate::{
     config::Config,
 };
 
-pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/keys.txt");
+pub const AFTER_HELP: &str = include_str!("../help/keys.txt");
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct KeysArgs {
+pub struct KeysArgs {
     #[command(subcommand)]
     action: KeysAction,
     #[command(flatten)]
@@ -42,7 +42,7 @@ enum KeysAction {
     Scan(super::scan::ScanArgs),
 }
 
-pub(in crate::cli) fn run(args: KeysArgs) -> CommandOutcome {
+pub fn run(args: KeysArgs) -> CommandOutcome {
     let KeysArgs {
         action,
         server,

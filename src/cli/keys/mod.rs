@@ -8,4 +8,4 @@ mod scan;
 mod show;
 mod shown_usage;
 
-pub(super) use keys_command::{AFTER_HELP, KeysArgs, run};
+pub use keys_command::{AFTER_HELP, KeysArgs, run};

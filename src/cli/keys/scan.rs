@@ -19,14 +19,14 @@ use crate::cli::{
     printer,
 };
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
+pub const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
 Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if a key was\n\
 found, 0 if not, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix in\n\
 --config FILE, or SCOREGATE_KEYS_PREFIX.";
 
 #[derive(Debug, Args)]
-pub(super) struct ScanArgs {
+pub struct ScanArgs {
     /// Files to scan; `-` for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -57,7 +57,7 @@ fn scan(form: &KeyForm, text: impl Read, found: &mut Vec<SeenKey>) -> io::Result
     Ok(())
 }
 
-pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> CommandOutcome {
+pub fn run(config: &Config, args: &ScanArgs, is_json: bool) -> CommandOutcome {
     let form = KeyForm::new(&config.key_prefix, false);
     let mut listed = Vec::new();
     let mut is_found = false;

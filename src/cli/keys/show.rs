@@ -35,7 +35,7 @@ const AUDIT_COLUMNS: [(&str, &str); 6] = [
 ];
 
 /// The function that prints the response to a command.
-pub(super) fn shown_by(command: &KeysCommand) -> fn(Value) -> anyhow::Result<()> {
+pub fn shown_by(command: &KeysCommand) -> fn(Value) -> anyhow::Result<()> {
     match command {
         KeysCommand::Create(_) | KeysCommand::Rotate(_) => |response| issued(&response),
         KeysCommand::List { .. } => |response| list(&response),

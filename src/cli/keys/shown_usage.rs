@@ -12,7 +12,7 @@ use crate::{
 use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.
-pub(super) async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<Value> {
+pub async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<Value> {
     let command = LiveCommand::Usage(UsageCommand::Show { id });
     request_running(
         config,
@@ -23,7 +23,7 @@ pub(super) async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<
 }
 
 /// Adds the usage to a response.
-pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
+pub fn merged(mut response: Value, used: Option<Value>) -> Value {
     if let Some(used) = used
         && let Some(fields) = response.as_object_mut()
     {
@@ -33,7 +33,7 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 }
 
 /// Prints the usage.
-pub(super) fn show(used: &ApplicationUse) -> anyhow::Result<()> {
+pub fn show(used: &ApplicationUse) -> anyhow::Result<()> {
     printer::data("\n")?;
     let header = ["limit", "allowed", "used", "remaining", "resets at"];
     printer::table(

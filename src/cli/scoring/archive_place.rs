@@ -20,14 +20,14 @@ use scoregate_scoring::Archive;
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The path of an archive, and the data directory of its server, if known.
-pub(super) struct ArchivePlace {
-    pub(super) path: PathBuf,
-    pub(super) data_dir: Option<PathBuf>,
+pub struct ArchivePlace {
+    pub path: PathBuf,
+    pub data_dir: Option<PathBuf>,
 }
 
 impl ArchivePlace {
     /// Opens the archive, which must exist.
-    pub(super) fn open(&self) -> CommandOutcome<Archive> {
+    pub fn open(&self) -> CommandOutcome<Archive> {
         if !self.path.exists() {
             return Err(CommandError::Input(format!(
                 "there is no archive {}",
@@ -38,7 +38,7 @@ impl ArchivePlace {
     }
 
     /// Opens the archive, which is created if it is missing.
-    pub(super) fn open_or_create(&self) -> CommandOutcome<Archive> {
+    pub fn open_or_create(&self) -> CommandOutcome<Archive> {
         if let Some(directory) = self
             .path
             .parent()
@@ -53,7 +53,7 @@ impl ArchivePlace {
     }
 
     /// Notifies the server that uses the archive. Without a notification, the server finds new runs within a minute.
-    pub(super) async fn notify_server(&self) {
+    pub async fn notify_server(&self) {
         let clock = Clock::system();
         for data_dir in self
             .data_dir

@@ -15,14 +15,14 @@ use scoregate_scoring::{ChangeAuthor, ChangeReason};
 
 use super::archive_place::ArchivePlace;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
+pub const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring delete r-17 r-18 --reason 'wrong API key' --data-dir DIR\n  \
 scoregate scoring delete degradation-m-1789995600 --reason 'wrong API key' --data-dir DIR\n\n\
 Deleted runs no longer count. To correct a run, delete it and import it again. A deleted incident is not published again.\n\
 If one of the ids is unknown, nothing is deleted. The archive keeps time, user, reason and content.";
 
 #[derive(Debug, Args)]
-pub(super) struct DeleteArgs {
+pub struct DeleteArgs {
     /// Ids of runs and incidents.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
@@ -38,7 +38,7 @@ fn reason(text: &str) -> Result<ChangeReason, String> {
     ChangeReason::new(text).map_err(|bad| bad.problem)
 }
 
-pub(super) fn run(place: &ArchivePlace, args: DeleteArgs) -> CommandOutcome {
+pub fn run(place: &ArchivePlace, args: DeleteArgs) -> CommandOutcome {
     let mut ids = args.ids;
     ids.sort();
     ids.dedup();

@@ -9,11 +9,11 @@ const MOST_PROBLEMS: usize = 1_000;
 
 /// Problems, each with the number of suppressed messages.
 #[derive(Debug, Default)]
-pub(super) struct EqualMessages(BTreeMap<String, u64>);
+pub struct EqualMessages(BTreeMap<String, u64>);
 
 impl EqualMessages {
     /// Prints a problem, unless the same problem was already printed.
-    pub(super) fn report(&mut self, place: impl Display, problem: impl Display) {
+    pub fn report(&mut self, place: impl Display, problem: impl Display) {
         let problem = problem.to_string();
         if let Some(count) = self.0.get_mut(&problem) {
             *count += 1;
@@ -26,7 +26,7 @@ impl EqualMessages {
     }
 
     /// Prints for each problem how many identical messages were suppressed.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         for (problem, count) in std::mem::take(&mut self.0)
             .into_iter()
             .filter(|(_, count)| *count > 0)

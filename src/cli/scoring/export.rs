@@ -9,7 +9,7 @@ use super::archive_place::ArchivePlace;
 /// Number of bytes per write.
 const CHUNK: usize = 1 << 16;
 
-pub(super) fn run(place: &ArchivePlace) -> CommandOutcome {
+pub fn run(place: &ArchivePlace) -> CommandOutcome {
     let archive = place.open()?;
     let mut chunk = archive.suites()?.write_line() + "\n";
     let mut written = Ok(());

@@ -27,14 +27,14 @@ use super::{
     tool_logs::{ToolLogArgs, ToolLogs},
 };
 
-pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
+pub const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 
 /// Number of runs that are collected before they are written. An import of fewer runs does not block other writers
 /// while it waits for standard input.
 const BATCH: usize = 16_384;
 
 #[derive(Debug, Args)]
-pub(super) struct ScoringImportArgs {
+pub struct ScoringImportArgs {
     /// Input files, plain or gzip; `-` for standard input. With --from: logs and directories of logs.
     #[arg(required_unless_present = "sample")]
     files: Vec<PathBuf>,
@@ -70,7 +70,7 @@ struct RunImportCounts {
     rejected: u64,
 }
 
-pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
+pub fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
     if args.sample {
         let lines = sample_runs(Clock::system().now().wall).map(|record| record.write() + "\n");
         return Ok(printer::data(&lines.collect::<String>())?);

@@ -9,17 +9,17 @@ use scoregate_scoring::IncidentRecord;
 
 use super::archive_place::ArchivePlace;
 
-pub(super) const AFTER_HELP: &str = "Example:\n  scoregate scoring incidents --data-dir DIR\n\n\
+pub const AFTER_HELP: &str = "Example:\n  scoregate scoring incidents --data-dir DIR\n\n\
 Recorded incidents do not change when runs change. `scoregate scoring delete` withdraws an incident permanently.";
 
 #[derive(Debug, Args)]
-pub(super) struct IncidentsArgs {
+pub struct IncidentsArgs {
     /// Print all revisions and unrounded numbers as JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn run(place: &ArchivePlace, args: &IncidentsArgs) -> CommandOutcome {
+pub fn run(place: &ArchivePlace, args: &IncidentsArgs) -> CommandOutcome {
     let mut records = Vec::new();
     place.open()?.each_incident_record(&mut |record| {
         records.push(record);

@@ -13,4 +13,4 @@ mod serve;
 mod suites;
 mod tool_logs;
 
-pub(super) use scoring_command::{AFTER_HELP, ScoringArgs, run};
+pub use scoring_command::{AFTER_HELP, ScoringArgs, run};

@@ -18,13 +18,13 @@ const READ_BUFFER: usize = 1 << 16;
 const FIRST_BYTES: usize = 8;
 
 /// A line of an import, with its position for error messages.
-pub(super) struct ImportLine {
-    pub(super) place: String,
-    pub(super) line: Result<ExportLine, BadRun>,
+pub struct ImportLine {
+    pub place: String,
+    pub line: Result<ExportLine, BadRun>,
 }
 
 /// The lines of a file. After an error no more lines can be read.
-pub(super) fn lines(file: InputFile) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
+pub fn lines(file: InputFile) -> Box<dyn Iterator<Item = Result<ImportLine, String>>> {
     let InputFile { name, reader } = file;
     match text_lines(reader) {
         Ok(lines) => Box::new(lines.map(move |line| parsed(&name, line))),

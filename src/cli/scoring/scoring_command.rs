@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use super::archive_place::ArchivePlace;
 use crate::cli::{command_error::CommandOutcome, serve::ServerArgs};
 
-pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/scoring.txt");
+pub const AFTER_HELP: &str = include_str!("../help/scoring.txt");
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ScoringArgs {
+pub struct ScoringArgs {
     #[command(subcommand)]
     command: ScoringCommand,
     /// Archive of runs.
@@ -47,7 +47,7 @@ enum ScoringCommand {
     Serve(super::serve::ServeArgs),
 }
 
-pub(in crate::cli) fn run(args: ScoringArgs) -> CommandOutcome {
+pub fn run(args: ScoringArgs) -> CommandOutcome {
     let settings = args.server.settings();
     let place = if let Some(path) = args.archive {
         ArchivePlace {

@@ -19,7 +19,7 @@ use crate::{
 use scoregate_base::{clock::Clock, routes::API_BASE};
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
-pub(super) const AFTER_HELP: &str = "Example:\n  \
+pub const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
 Gateways use it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It has no authentication and no limits: keep\n\
 its port private. Imported runs are published within a minute. SIGTERM and Ctrl-C stop it once open requests finish.";
@@ -31,7 +31,7 @@ const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to t
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
-pub(super) struct ServeArgs {
+pub struct ServeArgs {
     /// Address to listen on.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
@@ -52,7 +52,7 @@ fn level(text: &str) -> Result<String, &'static str> {
         .ok_or("use error, warn, info, debug or trace")
 }
 
-pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
+pub fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
     start_log(&LogConfig {
         json: false,
         level: args.log_level.clone(),

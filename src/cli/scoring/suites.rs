@@ -22,10 +22,10 @@ use super::archive_place::ArchivePlace;
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_suites.txt");
+pub const AFTER_HELP: &str = include_str!("../help/scoring_suites.txt");
 
 #[derive(Debug, Subcommand)]
-pub(super) enum SuitesCommand {
+pub enum SuitesCommand {
     /// Print the table as TOML.
     Show,
     /// Replace the table with the table in a file.
@@ -35,7 +35,7 @@ pub(super) enum SuitesCommand {
     },
 }
 
-pub(super) fn run(place: &ArchivePlace, command: &SuitesCommand) -> CommandOutcome {
+pub fn run(place: &ArchivePlace, command: &SuitesCommand) -> CommandOutcome {
     match command {
         SuitesCommand::Show => show(place),
         SuitesCommand::Set { file } => set(place, file),

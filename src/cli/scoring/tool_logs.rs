@@ -24,7 +24,7 @@ use scoregate_scoring::{
 use super::{equal_messages::EqualMessages, run_file::ImportLine};
 
 #[derive(Debug, Args)]
-pub(super) struct ToolLogArgs {
+pub struct ToolLogArgs {
     /// Import logs of this tool; directories are searched for its files.
     #[arg(long, value_name = "TOOL", requires = "mapping")]
     from: Option<ToolName>,
@@ -49,17 +49,17 @@ enum ToolName {
 }
 
 /// The logs to convert.
-pub(super) struct ToolLogs {
+pub struct ToolLogs {
     tool: EvaluationTool,
     mapping: LogMapping,
     files: Vec<PathBuf>,
     /// The counts for all logs that have been converted.
-    pub(super) counts: ToolLogCounts,
+    pub counts: ToolLogCounts,
 }
 
 /// Counts of evaluations, trials and problems in the logs.
 #[derive(Debug, Default)]
-pub(super) struct ToolLogCounts {
+pub struct ToolLogCounts {
     evaluations: u64,
     runs: u64,
     scored: u64,
@@ -67,12 +67,12 @@ pub(super) struct ToolLogCounts {
     invalidated: u64,
     limited: u64,
     problems: BTreeMap<&'static str, u64>,
-    pub(super) messages: EqualMessages,
+    pub messages: EqualMessages,
 }
 
 impl ToolLogArgs {
     /// The logs, if `--from` is given. Every error can be corrected by the operator.
-    pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
+    pub fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
         let Some((from, path)) = self.from.zip(self.mapping.as_ref()) else {
             return Ok(None);
         };
@@ -95,14 +95,14 @@ impl ToolLogArgs {
         }))
     }
 
-    pub(super) fn is_dry_run(&self) -> bool {
+    pub fn is_dry_run(&self) -> bool {
         self.dry_run
     }
 }
 
 impl ToolLogs {
     /// The runs in the logs. Evaluations that are not imported are counted and reported.
-    pub(super) fn lines(&mut self) -> impl Iterator<Item = Result<ImportLine, String>> {
+    pub fn lines(&mut self) -> impl Iterator<Item = Result<ImportLine, String>> {
         let counts = &mut self.counts;
         self.files.iter().flat_map(|path| {
             let mut lines = Vec::new();
@@ -120,7 +120,7 @@ impl ToolLogs {
     }
 
     /// Prints the effect of an import into an archive. If the archive does not exist, the default suites apply.
-    pub(super) fn dry_run(&mut self, archive: &Path, as_json: bool) -> CommandOutcome {
+    pub fn dry_run(&mut self, archive: &Path, as_json: bool) -> CommandOutcome {
         let now = Clock::system().now().wall;
         let suites = suites(archive)?;
         let mut rows = Vec::new();
@@ -236,14 +236,14 @@ impl ToolLogCounts {
     }
 
     /// Whether an evaluation was rejected or is missing from the mapping.
-    pub(super) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         [LogVerdict::Missing, LogVerdict::Invalid]
             .iter()
             .any(|verdict| self.problems.contains_key(verdict.word()))
     }
 
     /// The counts as text.
-    pub(super) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let failed: u64 = self.failed.values().sum();
         let reasons: Vec<String> = self
             .failed
@@ -279,7 +279,7 @@ impl ToolLogCounts {
         parts.join(", ")
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
             "invalidated": self.invalidated, "limited": self.limited, "problems": self.problems})
     }

@@ -8,10 +8,10 @@ use crate::cli::{control::operator, serve::ServerArgs};
 use scoregate_base::{clock::Day, plans::Tier};
 use scoregate_store::{RoleName, maintenance::ImportOptions};
 
-pub(in crate::cli) const AFTER_HELP: &str = include_str!("../help/store.txt");
+pub const AFTER_HELP: &str = include_str!("../help/store.txt");
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct StoreArgs {
+pub struct StoreArgs {
     #[command(subcommand)]
     pub(super) command: StoreCommand,
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(in crate::cli) struct StoreArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum StoreCommand {
+pub enum StoreCommand {
     /// Check the store and report its contents and all errors.
     #[command(
         after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
@@ -134,23 +134,23 @@ pub(super) enum StoreCommand {
 
 /// The arguments of a restore.
 #[derive(Debug, Args)]
-pub(super) struct RestoreArgs {
+pub struct RestoreArgs {
     /// The backup or export to restore. For a database: an export, or omit it after a restore with the database's own tools.
-    pub(super) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The data directory of the previous server, if it is a different directory.
     #[arg(long, value_name = "DIR")]
-    pub(super) previous: Option<PathBuf>,
+    pub previous: Option<PathBuf>,
     /// Leave the current day open; its units may then be granted twice.
     #[arg(long)]
-    pub(super) reopen_day: bool,
+    pub reopen_day: bool,
     /// Restore even though keys revoked after the backup may become valid again.
     #[arg(long)]
-    pub(super) accept_lost_revocations: bool,
+    pub accept_lost_revocations: bool,
 }
 
 impl RestoreArgs {
     /// The import options, except the directory of the previous server.
-    pub(super) fn options(&self, tiers: &[Tier]) -> ImportOptions {
+    pub fn options(&self, tiers: &[Tier]) -> ImportOptions {
         ImportOptions {
             who: operator(),
             restores: true,
@@ -164,12 +164,11 @@ impl RestoreArgs {
 
 /// The database user of the servers, if that user does not own the tables.
 #[derive(Debug, Args)]
-pub(super) struct RuntimeRole {
+pub struct RuntimeRole {
     /// Grant this role the rights that a server needs. It cannot alter the tables or change the audit trail.
     #[arg(long, value_name = "ROLE", value_parser = RoleName::parse)]
-    pub(super) runtime_role: Option<RoleName>,
+    pub runtime_role: Option<RoleName>,
 }
 
 /// The error message for `export --close -`.
-pub(super) const CLOSE_NEEDS_A_FILE: &str =
-    "--close needs a file: standard output may not be durable";
+pub const CLOSE_NEEDS_A_FILE: &str = "--close needs a file: standard output may not be durable";

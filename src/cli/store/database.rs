@@ -29,11 +29,7 @@ use crate::cli::{
 /// Largest accepted difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
-pub(super) fn run(
-    command: &StoreCommand,
-    settings: &DatabaseSettings,
-    tiers: &[Tier],
-) -> CommandOutcome {
+pub fn run(command: &StoreCommand, settings: &DatabaseSettings, tiers: &[Tier]) -> CommandOutcome {
     let database = DatabaseCommand {
         config: settings
             .read_files()

@@ -7,5 +7,5 @@ mod database;
 mod report;
 mod run;
 
-pub(super) use arguments::{AFTER_HELP, StoreArgs};
-pub(super) use run::run;
+pub use arguments::{AFTER_HELP, StoreArgs};
+pub use run::run;

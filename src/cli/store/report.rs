@@ -14,7 +14,7 @@ use crate::cli::{
     printer,
 };
 
-pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> CommandOutcome {
+pub fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> CommandOutcome {
     if as_json {
         printer::json(&as_value(report))?;
     } else {
@@ -54,7 +54,7 @@ fn print_faults(report: &InspectionReport) {
 }
 
 /// Prints the contents of a backup, and `if_unsound` if it is damaged.
-pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> CommandOutcome {
+pub fn print_verified(report: &InspectionReport, if_unsound: &str) -> CommandOutcome {
     print_contents(report)?;
     print_faults(report);
     if report.is_sound() {
@@ -112,7 +112,7 @@ fn as_value(report: &InspectionReport) -> Value {
         .collect()
 }
 
-pub(super) fn print_closed(closed: &ClosedDays, today: Day) {
+pub fn print_closed(closed: &ClosedDays, today: Day) {
     if closed.days.is_empty() {
         printer::message(&format!(
             "The ledger has not opened a day after {today}: nothing was changed."
@@ -127,7 +127,7 @@ pub(super) fn print_closed(closed: &ClosedDays, today: Day) {
     ));
 }
 
-pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> anyhow::Result<()> {
+pub fn print_imported(imported: &ImportSummary, restores: bool) -> anyhow::Result<()> {
     for record in &imported.report.unreadable {
         printer::message(&format!("skipped, unreadable: {record}"));
     }
@@ -165,7 +165,7 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> anyhow
     print_contents(&imported.report)
 }
 
-pub(super) fn print_day(day: ImportedDay, unless: &str) {
+pub fn print_day(day: ImportedDay, unless: &str) {
     match day {
         ImportedDay::Complete => printer::message("units granted after this backup stay granted"),
         ImportedDay::Closed(day) => printer::message(&format!(
@@ -181,7 +181,7 @@ pub(super) fn print_day(day: ImportedDay, unless: &str) {
     }
 }
 
-pub(super) fn print_lost(last_change: Option<Wall>, unless: &str) {
+pub fn print_lost(last_change: Option<Wall>, unless: &str) {
     let since = since(last_change);
     printer::message(&format!(
         "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Make the known changes again."

@@ -31,7 +31,7 @@ use crate::cli::{
 
 const NEEDS_A_DATABASE: &str = "this needs a database: set store.url in the configuration";
 
-pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
+pub fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
     if let StoreCommand::VerifyBackup { file } = &args.command {
         return verify_backup(file);

@@ -7,7 +7,7 @@ use crate::{
 
 use super::words::{as_f64, count, rate, short};
 
-pub(super) fn applications(used: &[ApplicationUse]) -> Vec<String> {
+pub fn applications(used: &[ApplicationUse]) -> Vec<String> {
     let header = format!(
         "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  NAME",
         "APPLICATION",
@@ -45,7 +45,7 @@ fn application(used: &ApplicationUse, counted: CountedRequests) -> String {
     )
 }
 
-pub(super) fn unauthenticated(used: &[UnauthenticatedUse]) -> Vec<String> {
+pub fn unauthenticated(used: &[UnauthenticatedUse]) -> Vec<String> {
     let header = format!(
         "{:<40} {:>10} {:>10} {:>14}",
         "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY"

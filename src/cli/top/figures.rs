@@ -3,15 +3,15 @@
 use super::sample::ServerSample;
 
 /// Two consecutive samples.
-pub(super) struct UsageRates<'s> {
+pub struct UsageRates<'s> {
     before: &'s ServerSample,
-    pub(super) after: &'s ServerSample,
+    pub after: &'s ServerSample,
     /// Time between the samples.
     seconds: f64,
 }
 
 impl<'s> UsageRates<'s> {
-    pub(super) fn new(before: &'s ServerSample, after: &'s ServerSample) -> Self {
+    pub fn new(before: &'s ServerSample, after: &'s ServerSample) -> Self {
         // Rates between two samples at the same time are undefined, so one second is assumed.
         let seconds = after.at.mono.since(before.at.mono).as_secs_f64();
         Self {
@@ -22,7 +22,7 @@ impl<'s> UsageRates<'s> {
     }
 
     /// Increase of a counter per second. If the counter is lower than before, the server was restarted.
-    pub(super) fn rate(&self, name: &str, with: &[&str]) -> f64 {
+    pub fn rate(&self, name: &str, with: &[&str]) -> f64 {
         increase(
             self.before.metrics.sum(name, with),
             self.after.metrics.sum(name, with),
@@ -30,19 +30,19 @@ impl<'s> UsageRates<'s> {
     }
 
     /// The share of a counter's increase that has one of these labels. `None` if the counter did not increase.
-    pub(super) fn share(&self, name: &str, with: &[&str]) -> Option<f64> {
+    pub fn share(&self, name: &str, with: &[&str]) -> Option<f64> {
         let all = self.rate(name, &[]);
         (all > 0.0).then(|| self.rate(name, with) / all)
     }
 
     /// The current value of a gauge.
-    pub(super) fn gauge(&self, name: &str, with: &[&str]) -> f64 {
+    pub fn gauge(&self, name: &str, with: &[&str]) -> f64 {
         self.after.metrics.sum(name, with)
     }
 
     /// A quantile of a histogram's new observations, interpolated linearly within a bucket as in Prometheus. `None` if
     /// there are no new observations.
-    pub(super) fn quantile(&self, name: &str, quantile: f64) -> Option<f64> {
+    pub fn quantile(&self, name: &str, quantile: f64) -> Option<f64> {
         let before = self.before.metrics.buckets(name);
         let counts = self.after.metrics.buckets(name).into_iter().enumerate();
         let new: Vec<(f64, f64)> = counts

@@ -9,4 +9,4 @@ mod polled_server;
 mod sample;
 mod words;
 
-pub(super) use polled_server::{AFTER_HELP, TopArgs, run};
+pub use polled_server::{AFTER_HELP, TopArgs, run};

@@ -36,7 +36,7 @@ const FLAGS: [(&str, &str); 4] = [
 ];
 
 /// The lines of a page, at most `rows`.
-pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<String> {
+pub fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<String> {
     let summary = fill(TEMPLATE, |placeholder| figure(figures, placeholder));
     let mut lines: Vec<String> = summary.lines().map(str::to_owned).collect();
     lines.extend(alarms(figures).iter().map(|text| alarm(text)));
@@ -53,7 +53,7 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<String> {
 }
 
 /// The line of a problem.
-pub(super) fn alarm(text: &str) -> String {
+pub fn alarm(text: &str) -> String {
     format!("! {text}")
 }
 

@@ -26,7 +26,7 @@ use crate::cli::{
     serve::{ServerArgs, StopSignals},
 };
 
-pub(in crate::cli) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
+pub const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE uses the directory in the configuration. Quit with\n\
 Ctrl-C. Rates are averages over the interval, and for callers over the last full minute. REQUESTS TODAY counts all\n\
 requests since midnight UTC or the start of the server. UNITS LEFT is the rest of the daily quota. If the server stops,\n\
@@ -39,7 +39,7 @@ const SAMPLE_LIMIT: usize = 256;
 const DEFAULT_SIZE: (usize, usize) = (100, 30);
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct TopArgs {
+pub struct TopArgs {
     #[command(flatten)]
     server: ServerArgs,
     /// Refresh interval in seconds.
@@ -58,7 +58,7 @@ struct PolledServer {
     interval: Duration,
 }
 
-pub(in crate::cli) fn run(args: &TopArgs) -> CommandOutcome {
+pub fn run(args: &TopArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     let server = PolledServer {
         socket: config.data_dir.join(SOCKET),

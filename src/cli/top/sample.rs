@@ -5,15 +5,15 @@ use scoregate_base::clock::Now;
 
 /// The state of a server when it was sampled.
 #[derive(Clone, Debug)]
-pub(super) struct ServerSample {
-    pub(super) at: Now,
-    pub(super) metrics: ScrapedMetrics,
-    pub(super) usage: UsageView,
+pub struct ServerSample {
+    pub at: Now,
+    pub metrics: ScrapedMetrics,
+    pub usage: UsageView,
 }
 
 /// The series of a scrape.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ScrapedMetrics(Vec<MetricSample>);
+pub struct ScrapedMetrics(Vec<MetricSample>);
 
 /// A series and its value.
 #[derive(Clone, Debug)]
@@ -26,14 +26,14 @@ struct MetricSample {
 
 impl ScrapedMetrics {
     /// Parses the text of a scrape. Lines that are not series are skipped.
-    pub(super) fn read(text: &str) -> Self {
+    pub fn read(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(MetricSample::read).collect())
     }
 
     /// The sum of all series with this name that have one of these labels, such as `class="2xx"`. If no labels are
     /// given, the sum of all series.
-    pub(super) fn sum(&self, name: &str, with: &[&str]) -> f64 {
+    pub fn sum(&self, name: &str, with: &[&str]) -> f64 {
         // `sum()` of no floats is -0, which would be printed.
         self.series(name)
             .filter(|series| series.has_one(with))
@@ -41,22 +41,18 @@ impl ScrapedMetrics {
     }
 
     /// The value of a label in the first series with this name.
-    pub(super) fn label(&self, name: &str, label: &str) -> Option<&str> {
+    pub fn label(&self, name: &str, label: &str) -> Option<&str> {
         self.series(name).next()?.label(label)
     }
 
     /// The values of a label in all series with this name, in the order of the series.
-    pub(super) fn labels<'m>(
-        &'m self,
-        name: &'m str,
-        label: &'m str,
-    ) -> impl Iterator<Item = &'m str> {
+    pub fn labels<'m>(&'m self, name: &'m str, label: &'m str) -> impl Iterator<Item = &'m str> {
         self.series(name)
             .filter_map(move |series| series.label(label))
     }
 
     /// The buckets of a histogram, summed over all other labels: upper bounds and cumulative counts, lowest first.
-    pub(super) fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
+    pub fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
         let mut buckets: Vec<(f64, f64)> = Vec::new();
         for series in self.series(&format!("{name}_bucket")) {
             let Some(bound) = series

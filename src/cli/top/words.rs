@@ -6,16 +6,16 @@ use std::time::Duration;
     clippy::cast_precision_loss,
     reason = "seconds and counts, far below 2^52"
 )]
-pub(super) fn as_f64(number: u64) -> f64 {
+pub fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-pub(super) fn percent(share: Option<f64>) -> String {
+pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
 /// Formats a rate with one decimal below 100 and without decimals above.
-pub(super) fn rate(rate: f64) -> String {
+pub fn rate(rate: f64) -> String {
     if rate >= 99.95 {
         count(rate)
     } else if rate == 0.0 {
@@ -26,7 +26,7 @@ pub(super) fn rate(rate: f64) -> String {
 }
 
 /// Formats a rounded number with thousands separators.
-pub(super) fn count(number: f64) -> String {
+pub fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn count(number: f64) -> String {
     grouped
 }
 
-pub(super) fn time(seconds: Option<f64>) -> String {
+pub fn time(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".into(),
         Some(seconds) if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
@@ -47,7 +47,7 @@ pub(super) fn time(seconds: Option<f64>) -> String {
     }
 }
 
-pub(super) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     match bytes {
         bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
         bytes if bytes >= 1e6 => format!("{:.1} MB", bytes / 1e6),
@@ -56,7 +56,7 @@ pub(super) fn size(bytes: f64) -> String {
 }
 
 /// A duration in its two largest units.
-pub(super) fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     let seconds = Duration::try_from_secs_f64(seconds)
         .unwrap_or_default()
         .as_secs();
@@ -74,7 +74,7 @@ pub(super) fn span(seconds: f64) -> String {
 }
 
 /// Truncates a text and replaces control characters, which a terminal would interpret.
-pub(super) fn short(text: &str, max_chars: usize) -> String {
+pub fn short(text: &str, max_chars: usize) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })
         .take(max_chars)

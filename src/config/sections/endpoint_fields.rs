@@ -26,7 +26,7 @@ const SIMPLE: [(&str, FieldShape); 7] = [
 ];
 
 /// A field as it is written in the file.
-pub(super) struct FieldDefinition {
+pub struct FieldDefinition {
     name: String,
     kind: String,
     words: Vec<String>,
@@ -38,11 +38,7 @@ pub(super) struct FieldDefinition {
 }
 
 /// Reads a list of fields. `level` is its nesting level.
-pub(super) fn read(
-    table: &mut TableReader<'_, '_>,
-    setting: &str,
-    level: usize,
-) -> Vec<FieldDefinition> {
+pub fn read(table: &mut TableReader<'_, '_>, setting: &str, level: usize) -> Vec<FieldDefinition> {
     let items =
         |value| Value::as_array(value).filter(|all| !all.is_empty() && level <= MOST_LEVELS);
     let remedy = format!("write a list of fields, at most {MOST_LEVELS} levels deep");
@@ -177,7 +173,7 @@ fn allows(kind: &str, words: &[String], value: &Value) -> bool {
 }
 
 /// Keeps the fields for the lifetime of the process.
-pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
+pub fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
     let kept = fields.into_iter().map(|field| ItemField {
         name: field.name.leak(),
         shape: shape(&field.kind, field.words, field.fields),

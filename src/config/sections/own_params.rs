@@ -37,7 +37,7 @@ const CREDENTIALS: [&str; 19] = [
 ];
 
 /// A parameter as it is written in the file.
-pub(super) struct OwnDefinition {
+pub struct OwnDefinition {
     name: String,
     values: Vec<String>,
     default: String,
@@ -45,7 +45,7 @@ pub(super) struct OwnDefinition {
 }
 
 /// Reads the table of a parameter.
-pub(super) fn read<'w>(
+pub fn read<'w>(
     table: &mut TableReader<'_, 'w>,
     number: usize,
     value: &'w Value,
@@ -115,7 +115,7 @@ fn is_value(value: &str) -> bool {
 }
 
 /// Reports problems that involve several of an endpoint's own parameters.
-pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) {
+pub fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) {
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.name == one.name) {
             let remedy = format!("remove a parameter: `{}` is described twice", one.name);
@@ -141,7 +141,7 @@ pub(super) fn check_all(table: &mut TableReader<'_, '_>, all: &[OwnDefinition]) 
 
 impl OwnDefinition {
     /// Keeps the parameter at this position for the lifetime of the process.
-    pub(super) fn kept(self, position: usize) -> Param {
+    pub fn kept(self, position: usize) -> Param {
         let meaning = format!("{} Default: `{}`.", self.meaning, self.default).leak();
         let words = self
             .values

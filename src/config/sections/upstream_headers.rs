@@ -37,7 +37,7 @@ const RESERVED: [&str; 23] = [
 ];
 
 /// The header of the credential.
-pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
+pub fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
     let text: String = reading.get(CREDENTIAL);
     let has_credential = ["upstream.credential", "upstream.credential_file"]
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
 }
 
 /// The fixed headers.
-pub(super) fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderName>) -> HeaderMap {
+pub fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderName>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(given) = reading.maybe(HEADERS) else {
         return headers;

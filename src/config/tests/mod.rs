@@ -8,13 +8,13 @@ mod maximums;
 mod reports;
 
 /// Parses a configuration, with the built-in backend.
-pub(super) fn accepted(text: &str) -> Config {
+pub fn accepted(text: &str) -> Config {
     let written = read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap();
     resolve(&written).unwrap_or_else(|problems| panic!("{text}: {problems}"))
 }
 
 /// Parses a backend from the contents of the table `[upstream]`.
-pub(super) fn backend(text: &str) -> HttpConfig {
+pub fn backend(text: &str) -> HttpConfig {
     let written = read_text(&format!("[upstream]\n{text}")).unwrap();
     match resolve(&written) {
         Ok(Config {
@@ -26,7 +26,7 @@ pub(super) fn backend(text: &str) -> HttpConfig {
 }
 
 /// The configuration with an environment variable.
-pub(super) fn with_variable(name: &str, value: &str) -> Config {
+pub fn with_variable(name: &str, value: &str) -> Config {
     let mut written = read_text("upstream = \"built-in\"").unwrap();
     let variable = (name.to_owned(), value.to_owned());
     written.overlay(read_environment([variable].into_iter()));

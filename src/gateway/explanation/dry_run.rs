@@ -36,21 +36,21 @@ use super::{
 };
 
 /// A request, the copies of the state, and the explanation so far.
-pub(super) struct DryRun<'r> {
-    pub(super) gateway: &'r Gateway,
-    pub(super) head: &'r Parts,
-    pub(super) headers: RequestHeaders<'r>,
-    pub(super) id: RequestId,
-    pub(super) peer: Peer,
-    pub(super) now: Now,
-    pub(super) guard: AddressGuard,
+pub struct DryRun<'r> {
+    pub gateway: &'r Gateway,
+    pub head: &'r Parts,
+    pub headers: RequestHeaders<'r>,
+    pub id: RequestId,
+    pub peer: Peer,
+    pub now: Now,
+    pub guard: AddressGuard,
     /// The caller, with a copy of its account. Set when the key has been found.
     known: Option<Caller>,
-    pub(super) explanation: Explanation,
+    pub explanation: Explanation,
 }
 
 /// The content of an answer.
-pub(super) enum Delivery {
+pub enum Delivery {
     Reply(Reply),
     /// A document that is not stored, or a 304 for it.
     Fetched {
@@ -313,7 +313,7 @@ impl DryRun<'_> {
         Delivery::Reply(Reply::Document(reply))
     }
 
-    pub(super) fn foresight(
+    pub fn foresight(
         &self,
         target: &ResolvedTarget,
         found: Option<&FoundDocument>,

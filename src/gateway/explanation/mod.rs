@@ -4,7 +4,7 @@
 //! Nothing is spent, fetched, counted or recorded.
 
 mod dry_run;
-pub(super) mod explained;
+pub mod explained;
 mod facts;
 mod outcomes;
 mod possible_admission;

@@ -135,7 +135,7 @@ fn cost(delivery: &Result<Delivery, Refusal>) -> RuleAmounts {
 }
 
 /// The status of the minute, day and guard limits.
-pub(super) fn statuses(caller: &Caller, now: Now) -> [LimitStatus; 3] {
+pub fn statuses(caller: &Caller, now: Now) -> [LimitStatus; 3] {
     caller
         .account
         .limit_statuses(LimitRule::Guard, &caller.limits, now)

@@ -13,12 +13,12 @@ use scoregate_base::{
 
 /// A possible outcome of admission.
 #[derive(Debug)]
-pub(super) struct PossibleAdmission {
+pub struct PossibleAdmission {
     /// The condition under which this outcome occurs; empty if there is none.
-    pub(super) condition: &'static str,
+    pub condition: &'static str,
     /// The caller, with a copy of the account after admission.
-    pub(super) caller: Caller,
-    pub(super) end: AdmissionEnd,
+    pub caller: Caller,
+    pub end: AdmissionEnd,
 }
 
 const GRANTED: &str = "the ledger grants units";
@@ -28,7 +28,7 @@ const SHARED: &str = "other gateways use the remaining units";
 
 impl PossibleAdmission {
     /// All outcomes, starting with the one in which the ledger answers. No unit or token is taken.
-    pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
+    pub fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
         let reachable = LeaseAvailability::Reachable;
         let mut undecided = vec![("", leases.gateways(), caller.on_a_copy(), reachable)];
         let mut ends = Vec::new();

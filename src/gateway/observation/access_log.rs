@@ -52,7 +52,7 @@ pub struct AccessLog {
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(crate) struct AccessRecord {
+pub struct AccessRecord {
     pub(crate) started: Wall,
     pub(crate) id: RequestId,
     pub(crate) trace: Option<TraceContext>,

@@ -1,5 +1,5 @@
 //! The records of a request: log line, metrics, usage and span.
 
-pub(super) mod access_log;
-pub(super) mod recorders;
-pub(super) mod request_span;
+pub mod access_log;
+pub mod recorders;
+pub mod request_span;

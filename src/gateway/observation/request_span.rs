@@ -20,7 +20,7 @@ const DISCONNECTED: &str = "client_disconnected";
 
 /// A finished request.
 #[derive(Clone, Debug)]
-pub(crate) struct TracedRequest<'x> {
+pub struct TracedRequest<'x> {
     pub(crate) is_encrypted: bool,
     pub(crate) subject: RequestSubject,
     pub(crate) document: Option<&'x DocumentKey>,
@@ -106,7 +106,7 @@ impl TracedRequest<'_> {
 }
 
 /// The name of the method. Requests with a method other than GET or HEAD are refused before a span begins.
-pub(crate) fn method(method: &Method) -> &'static str {
+pub fn method(method: &Method) -> &'static str {
     if *method == Method::HEAD {
         "HEAD"
     } else {

@@ -14,7 +14,7 @@ use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};
 
 /// The credentials in a request's headers.
 #[derive(Debug)]
-pub(crate) struct Credentials<'h> {
+pub struct Credentials<'h> {
     headers: &'h HeaderMap,
     key: Result<Option<&'h str>, Refusal>,
 }

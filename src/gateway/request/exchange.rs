@@ -33,7 +33,7 @@ use scoregate_store::RequestOutcome;
 use super::{peer::Peer, progress::Identified, request_id::RequestId};
 
 /// A request with the data that is recorded when it ends.
-pub(crate) struct Exchange<'g> {
+pub struct Exchange<'g> {
     recorders: &'g RequestRecorders,
     /// When the head was received.
     pub(crate) started: Now,

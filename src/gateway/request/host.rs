@@ -7,7 +7,7 @@ const MAX_PORT_DIGITS: usize = 5;
 
 /// Whether a valid host and an authority are equal. The comparison ignores case, and the default port of the scheme may
 /// be omitted (RFC 9110, 4.2.3).
-pub(crate) fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
+pub fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
     if host == authority.as_bytes() {
         return true;
     }
@@ -31,7 +31,7 @@ fn name_and_port(host: &str, default_port: u16) -> (String, u16) {
 
 /// Whether the text is a name or an address, with or without a port. User information, lists, escapes and zones are
 /// rejected, because a proxy in front of the gateway could read a different host.
-pub(crate) fn is_host(host: &[u8]) -> bool {
+pub fn is_host(host: &[u8]) -> bool {
     let (is_known, rest) = match host {
         [b'[', address @ ..] => {
             let end = address

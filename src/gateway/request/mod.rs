@@ -1,11 +1,11 @@
 //! A request and its connection: the parts of the head, and the state that is recorded.
 
-pub(super) mod connection_trust;
-pub(super) mod credentials;
-pub(super) mod exchange;
-pub(super) mod host;
-pub(super) mod peer;
-pub(super) mod progress;
-pub(super) mod request_headers;
-pub(super) mod request_id;
-pub(super) mod target_memo;
+pub mod connection_trust;
+pub mod credentials;
+pub mod exchange;
+pub mod host;
+pub mod peer;
+pub mod progress;
+pub mod request_headers;
+pub mod request_id;
+pub mod target_memo;

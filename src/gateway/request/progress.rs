@@ -10,7 +10,7 @@ use crate::{
 
 /// The progress of a request after some stages.
 #[derive(Debug)]
-pub(crate) enum RequestProgress<S> {
+pub enum RequestProgress<S> {
     /// The request is answered.
     Done(Reply),
     /// More stages follow.
@@ -19,7 +19,7 @@ pub(crate) enum RequestProgress<S> {
 
 /// The subject of a request from an authenticated caller.
 #[derive(Debug)]
-pub(crate) enum Identification {
+pub enum Identification {
     /// The caller's own limits and usage.
     Me(Caller),
     /// A document.
@@ -28,7 +28,7 @@ pub(crate) enum Identification {
 
 /// A request for a document from an authenticated caller.
 #[derive(Debug)]
-pub(crate) struct Identified {
+pub struct Identified {
     pub(crate) caller: Caller,
     pub(crate) target: ResolvedTarget,
     /// The stored document.
@@ -37,14 +37,14 @@ pub(crate) struct Identified {
 
 /// A request that has to wait. It has taken no unit and no token.
 #[derive(Debug)]
-pub(crate) struct Waiting<'r> {
+pub struct Waiting<'r> {
     pub(crate) parsed: ParsedRequest<'r>,
     pub(crate) found: WaitingFor,
 }
 
 /// The information about a request that has to wait.
 #[derive(Debug)]
-pub(crate) enum WaitingFor {
+pub enum WaitingFor {
     /// Nothing is known yet, because key changes have to be read first.
     Keys,
     /// The caller and the subject are known.

@@ -8,13 +8,13 @@ use http::{
 };
 
 /// A static name, which need not be parsed for each request.
-pub(crate) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The first two values of a field.
-pub(crate) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
+pub type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestHeaders<'r> {
+pub struct RequestHeaders<'r> {
     map: &'r HeaderMap,
     /// One bit per name length. The last bit covers all lengths of 63 or more.
     lengths: u64,

@@ -53,7 +53,7 @@ struct ResolvedEntry {
 
 /// The result of a lookup.
 #[derive(Debug)]
-pub(crate) struct MemoEntry {
+pub struct MemoEntry {
     pub(crate) key: DocumentKey,
     pub(crate) mark: DocumentMark,
     /// The document, unless the cache has to be queried.

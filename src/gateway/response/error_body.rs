@@ -20,7 +20,7 @@ const REDUCED_CAPACITY: &str =
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(crate) fn render(
+pub fn render(
     refusal: &Refusal,
     status: &LimitStatus,
     request_id: &str,

@@ -20,7 +20,7 @@ thread_local! {
 
 /// A header value that consists of a number and constant text, and that many responses share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum NumberField {
+pub enum NumberField {
     /// Only the number.
     Plain,
     /// `Cache-Control` of a document.
@@ -100,7 +100,7 @@ const fn place(number: u64) -> usize {
 
 /// Builds a header value from constant words and numbers.
 #[derive(Debug)]
-pub(crate) struct HeaderValueWriter {
+pub struct HeaderValueWriter {
     bytes: [u8; CAPACITY],
     length: usize,
 }

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The fields.
-pub(crate) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
+pub const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
     HeaderField::Limit,
     HeaderField::Remaining,
     HeaderField::Reset,
@@ -28,7 +28,7 @@ pub(crate) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
 ]);
 
 /// The limit headers of a response.
-pub(crate) struct LimitHeaders {
+pub struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
     pub(crate) reported: LimitStatus,
     /// Time until the next minute token of the caller.

@@ -11,7 +11,7 @@ use crate::{
 
 /// A page that needs no key, in the encoding that one client prefers.
 #[derive(Debug)]
-pub(crate) struct PageReply {
+pub struct PageReply {
     pub(crate) page: Arc<Page>,
     encoding: ContentCoding,
     pub(crate) not_modified: bool,

@@ -18,7 +18,7 @@ struct AcceptedForms {
 type OfferedForms = [&'static str; 3];
 
 /// Whether the client prefers problem details to plain JSON.
-pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
+pub fn prefers_problem(headers: &HeaderMap) -> bool {
     let offered = [
         "application/problem+json",
         "application/json",
@@ -28,7 +28,7 @@ pub(crate) fn prefers_problem(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the client prefers Markdown to HTML.
-pub(crate) fn prefers_markdown(headers: &HeaderMap) -> bool {
+pub fn prefers_markdown(headers: &HeaderMap) -> bool {
     prefers(headers, ["text/markdown", "text/html", "text/*"])
 }
 

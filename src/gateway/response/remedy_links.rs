@@ -21,7 +21,7 @@ pub struct RemedyLinks {
 
 /// An address, and the member of the body that contains it.
 #[derive(Clone, Debug)]
-pub(crate) struct RemedyLink {
+pub struct RemedyLink {
     pub(crate) member: &'static str,
     pub(crate) url: String,
     /// The value of `Link`, including the deprecation link.

@@ -27,7 +27,7 @@ use super::{
 
 /// The content of a response.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// A page that needs no key.
     Page(PageReply),
     /// A redirect to the canonical address of a page.
@@ -43,11 +43,11 @@ pub(crate) enum Reply {
 }
 
 /// The end of a request: an answer or a refusal.
-pub(crate) type Answered<'r> = Result<&'r Reply, &'r Refusal>;
+pub type Answered<'r> = Result<&'r Reply, &'r Refusal>;
 
 /// A document in the form that one caller may see.
 #[derive(Debug)]
-pub(crate) struct DocumentReply {
+pub struct DocumentReply {
     served: Served,
     rights: Rights,
     encoding: ContentCoding,
@@ -63,7 +63,7 @@ pub(crate) struct DocumentReply {
 }
 
 /// The evidence of use for a request for a stored document. It also states whether the answer is a 304.
-pub(crate) fn document_use(
+pub fn document_use(
     stored: &StoredDocument,
     target: &ResolvedTarget,
     rights: Rights,

@@ -11,7 +11,7 @@ use scoregate_base::clock::Now;
 
 /// Everything that a response depends on in addition to the reply.
 #[derive(Clone, Copy)]
-pub(crate) struct ResponseContext<'r> {
+pub struct ResponseContext<'r> {
     pub(crate) gateway: &'r Gateway,
     pub(crate) head: &'r Parts,
     /// When the request was received.

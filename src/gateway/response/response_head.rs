@@ -20,7 +20,7 @@ use scoregate_base::routes::headers::VARY_BY_KEY;
 
 /// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeaderField {
+pub enum HeaderField {
     ContentType,
     ContentLength,
     ContentEncoding,
@@ -84,7 +84,7 @@ thread_local! {
 
 /// A set of fields, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeaderFieldSet(u32);
+pub struct HeaderFieldSet(u32);
 
 impl HeaderFieldSet {
     pub(crate) const fn of(fields: &[HeaderField]) -> Self {
@@ -136,7 +136,7 @@ impl HeaderField {
 }
 
 /// The start of a head whose last fields are already chosen.
-pub(crate) struct HeadStart<'m> {
+pub struct HeadStart<'m> {
     map: &'m mut HeaderMap,
     last: HeaderFieldSet,
 }
@@ -159,7 +159,7 @@ impl<'m> HeadStart<'m> {
 }
 
 /// Sets the values of the fields in a map.
-pub(crate) struct HeadWriter<'m> {
+pub struct HeadWriter<'m> {
     values: ValuesMut<'m, HeaderValue>,
     /// Fields without a value.
     unset: HeaderFieldSet,

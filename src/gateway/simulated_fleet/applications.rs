@@ -14,8 +14,7 @@ use scoregate_store::{
 };
 
 /// The terms of all tiers.
-pub(super) static TERMS: LazyLock<TermsByTier> =
-    LazyLock::new(|| TermsByTier::new(&standard_tiers(), 60));
+pub static TERMS: LazyLock<TermsByTier> = LazyLock::new(|| TermsByTier::new(&standard_tiers(), 60));
 
 /// Days on which months begin, by anchor.
 const MONTHS: [(u8, [&str; 2]); 2] = [
@@ -24,15 +23,15 @@ const MONTHS: [(u8, [&str; 2]); 2] = [
 ];
 
 /// An application. A quota of zero is none.
-pub(super) struct SimulatedApplication {
+pub struct SimulatedApplication {
     id: &'static str,
-    pub(super) key: &'static str,
-    pub(super) tier: &'static str,
-    pub(super) minute: u32,
-    pub(super) day: u32,
-    pub(super) month: u32,
-    pub(super) anchor: u8,
-    pub(super) owner: [u32; 2],
+    pub key: &'static str,
+    pub tier: &'static str,
+    pub minute: u32,
+    pub day: u32,
+    pub month: u32,
+    pub anchor: u8,
+    pub owner: [u32; 2],
 }
 
 const PRO: SimulatedApplication = SimulatedApplication {
@@ -47,7 +46,7 @@ const PRO: SimulatedApplication = SimulatedApplication {
 };
 
 /// The applications. The last one has most of the load.
-pub(super) static APPLICATIONS: [SimulatedApplication; 6] = [
+pub static APPLICATIONS: [SimulatedApplication; 6] = [
     PRO,
     SimulatedApplication {
         id: "app_00000000002",
@@ -93,16 +92,16 @@ pub(super) static APPLICATIONS: [SimulatedApplication; 6] = [
 ];
 
 impl SimulatedApplication {
-    pub(super) fn id(&self) -> ApplicationId {
+    pub fn id(&self) -> ApplicationId {
         self.id.parse().unwrap()
     }
 
-    pub(super) fn is_owned(&self) -> bool {
+    pub fn is_owned(&self) -> bool {
         self.owner != [0, 0]
     }
 
     /// The quotas that are set.
-    pub(super) fn quotas(&self) -> impl Iterator<Item = (LimitRule, u32)> {
+    pub fn quotas(&self) -> impl Iterator<Item = (LimitRule, u32)> {
         let quotas = [
             (LimitRule::Day, self.day),
             (LimitRule::Month, self.month),
@@ -113,7 +112,7 @@ impl SimulatedApplication {
     }
 
     /// The application as a gateway reads it.
-    pub(super) fn stored(&self) -> StoredApplication {
+    pub fn stored(&self) -> StoredApplication {
         let own = OwnLimits::NONE
             .with(LimitSetting::Minute, self.minute)
             .with(LimitSetting::MonthAnchor, u32::from(self.anchor));
@@ -130,7 +129,7 @@ impl SimulatedApplication {
     }
 
     /// The first day of the window of a limit that contains a day.
-    pub(super) fn window_start(&self, rule: LimitRule, day: Day) -> Day {
+    pub fn window_start(&self, rule: LimitRule, day: Day) -> Day {
         let anchor = match rule {
             LimitRule::Month => self.anchor,
             LimitRule::OwnerMonth => 1,
@@ -144,7 +143,7 @@ impl SimulatedApplication {
     }
 
     /// The applications whose units count in the window of a limit.
-    pub(super) fn counted(&self, rule: LimitRule) -> impl Iterator<Item = usize> {
+    pub fn counted(&self, rule: LimitRule) -> impl Iterator<Item = usize> {
         let is_of_owner = matches!(rule, LimitRule::OwnerDay | LimitRule::OwnerMonth);
         let all = APPLICATIONS.iter().enumerate();
         let counted = all.filter(move |(_, other)| {
@@ -153,19 +152,19 @@ impl SimulatedApplication {
         counted.map(|(index, _)| index)
     }
 
-    pub(super) fn grace(&self) -> u64 {
+    pub fn grace(&self) -> u64 {
         let is_paid = self.tier != "free";
         u64::from(is_paid) * u64::from(self.day) / 100
     }
 
     /// The limits that gateways apply.
-    pub(super) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         let stored = self.stored();
         TERMS.of(&stored.tier, stored.own).unwrap().limits
     }
 
     /// The change that creates it.
-    pub(super) fn creation(&self) -> StoreChange {
+    pub fn creation(&self) -> StoreChange {
         let mut what = sample::creation(self.tier, sample::key(self.key));
         if self.is_owned()
             && let ChangeKind::Create { owner, .. } = &mut what
@@ -209,7 +208,7 @@ fn attachment(name: &str) -> Attachment {
 }
 
 /// The day on which months of an application begin.
-pub(super) fn anchor_of(id: ApplicationId) -> u8 {
+pub fn anchor_of(id: ApplicationId) -> u8 {
     let mut of = APPLICATIONS.iter().filter(|one| one.id() == id);
     of.next().unwrap().anchor
 }

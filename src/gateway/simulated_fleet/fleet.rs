@@ -36,25 +36,25 @@ const fn minutes(minutes: u64) -> Duration {
 
 /// The size of a run.
 #[derive(Clone, Copy)]
-pub(super) struct FleetSize {
-    pub(super) days: u32,
+pub struct FleetSize {
+    pub days: u32,
     /// Sessions of load each day, and their requests.
-    pub(super) sessions: u64,
-    pub(super) requests: u64,
+    pub sessions: u64,
+    pub requests: u64,
 }
 
 /// A period with load.
 #[derive(Clone, Copy)]
-pub(super) struct LoadSession {
+pub struct LoadSession {
     /// The application of most requests.
-    pub(super) usual: usize,
-    pub(super) left: u64,
+    pub usual: usize,
+    pub left: u64,
     /// The mean time between two requests, in microseconds.
-    pub(super) mean: u64,
+    pub mean: u64,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum FleetEvent {
+pub enum FleetEvent {
     Session,
     Request(LoadSession),
     Fault,
@@ -64,24 +64,24 @@ pub(super) enum FleetEvent {
 }
 
 /// A gateway: its data directory, and its process while it runs.
-pub(super) struct SimulatedGateway {
+pub struct SimulatedGateway {
     directory: TempDir,
-    pub(super) process: Option<Arc<SimulatedProcess>>,
-    pub(super) paused_until: Duration,
+    pub process: Option<Arc<SimulatedProcess>>,
+    pub paused_until: Duration,
     /// The process is killed when it was polled this many times.
-    pub(super) polls_left: Option<u64>,
-    pub(super) is_stopping: bool,
+    pub polls_left: Option<u64>,
+    pub is_stopping: bool,
     last_node: u64,
 }
 
 /// A run.
-pub(super) struct SimulatedFleet {
-    pub(super) numbers: SeededNumbers,
-    pub(super) size: FleetSize,
-    pub(super) executor: VirtualExecutor,
-    pub(super) network: Arc<SimulatedNetwork>,
-    pub(super) observer: Arc<Mutex<FleetObserver>>,
-    pub(super) gateways: [SimulatedGateway; GATEWAYS],
+pub struct SimulatedFleet {
+    pub numbers: SeededNumbers,
+    pub size: FleetSize,
+    pub executor: VirtualExecutor,
+    pub network: Arc<SimulatedNetwork>,
+    pub observer: Arc<Mutex<FleetObserver>>,
+    pub gateways: [SimulatedGateway; GATEWAYS],
     events: BTreeMap<(Duration, u64), FleetEvent>,
     last_event: u64,
     last_node: u64,
@@ -114,7 +114,7 @@ impl SimulatedGateway {
 }
 
 impl SimulatedFleet {
-    pub(super) fn new(seed: u64, size: FleetSize, bug: Option<PlantedBug>) -> Self {
+    pub fn new(seed: u64, size: FleetSize, bug: Option<PlantedBug>) -> Self {
         let kept = directory();
         let store = Store::open(kept.path()).unwrap();
         for application in &APPLICATIONS {
@@ -141,17 +141,17 @@ impl SimulatedFleet {
         }
     }
 
-    pub(super) fn now(&self) -> Duration {
+    pub fn now(&self) -> Duration {
         self.executor.time.now()
     }
 
-    pub(super) fn at(&mut self, at: Duration, event: FleetEvent) {
+    pub fn at(&mut self, at: Duration, event: FleetEvent) {
         self.last_event += 1;
         self.events.insert((at, self.last_event), event);
     }
 
     /// Runs all days, then stops the gateways. The result is the first violation, or the figures.
-    pub(super) fn run(mut self) -> Result<FleetFigures, String> {
+    pub fn run(mut self) -> Result<FleetFigures, String> {
         for gateway in 0..GATEWAYS {
             self.at(Duration::ZERO, FleetEvent::Start(gateway));
         }
@@ -264,7 +264,7 @@ impl SimulatedFleet {
     }
 
     /// Ends a process without a shutdown.
-    pub(super) fn kill(&mut self, gateway: usize) {
+    pub fn kill(&mut self, gateway: usize) {
         let days = self.days_in_use();
         if let Some(process) = &self.gateways[gateway].process {
             self.trace(|| format!("node {} is killed", process.node));
@@ -287,7 +287,7 @@ impl SimulatedFleet {
     }
 
     /// Shuts a process down.
-    pub(super) fn stop(&mut self, gateway: usize) {
+    pub fn stop(&mut self, gateway: usize) {
         let after = self.numbers.millis(0, 12_000);
         let stopping = &mut self.gateways[gateway];
         if let Some(process) = stopping.process.clone()
@@ -298,7 +298,7 @@ impl SimulatedFleet {
         }
     }
 
-    pub(super) fn pause(&mut self, gateway: usize, time: Duration) {
+    pub fn pause(&mut self, gateway: usize, time: Duration) {
         let end = self.now() + time;
         self.gateways[gateway].paused_until = end;
         self.executor.time.wake_at(end, Waker::noop());

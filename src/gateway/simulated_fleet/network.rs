@@ -24,9 +24,9 @@ use super::{
 };
 
 /// The number of gateways.
-pub(super) const GATEWAYS: usize = 3;
+pub const GATEWAYS: usize = 3;
 /// Timeout of a call.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// The owner of messages. Processes have other numbers.
 const NETWORK: u64 = 0;
 
@@ -37,13 +37,13 @@ const RETURNS: u64 = DAY - 2;
 
 /// Faults in force, until these times.
 #[derive(Default)]
-pub(super) struct NetworkFaults {
+pub struct NetworkFaults {
     /// The store is unreachable for all gateways.
-    pub(super) away: Duration,
+    pub away: Duration,
     /// A gateway cannot reach the store.
-    pub(super) cut: [Duration; GATEWAYS],
+    pub cut: [Duration; GATEWAYS],
     /// Some messages are lost.
-    pub(super) lossy: Duration,
+    pub lossy: Duration,
 }
 
 #[derive(Default)]
@@ -59,10 +59,10 @@ struct NetworkState {
 }
 
 /// The network and the store.
-pub(super) struct SimulatedNetwork {
-    pub(super) store: Store,
-    pub(super) time: VirtualTime,
-    pub(super) bug: Option<PlantedBug>,
+pub struct SimulatedNetwork {
+    pub store: Store,
+    pub time: VirtualTime,
+    pub bug: Option<PlantedBug>,
     start: Wall,
     seed: u64,
     observer: Arc<Mutex<FleetObserver>>,
@@ -103,7 +103,7 @@ impl MessageFate {
 }
 
 impl SimulatedNetwork {
-    pub(super) fn new(
+    pub fn new(
         store: Store,
         time: VirtualTime,
         bug: Option<PlantedBug>,
@@ -123,22 +123,22 @@ impl SimulatedNetwork {
     }
 
     /// The time of the store's clock.
-    pub(super) fn wall(&self) -> Wall {
+    pub fn wall(&self) -> Wall {
         self.start.plus(self.time.now())
     }
 
-    pub(super) fn change_faults(&self, change: impl FnOnce(&mut NetworkFaults)) {
+    pub fn change_faults(&self, change: impl FnOnce(&mut NetworkFaults)) {
         change(&mut self.state.lock().faults);
     }
 
-    pub(super) fn is_cut(&self, gateway: usize) -> bool {
+    pub fn is_cut(&self, gateway: usize) -> bool {
         let now = self.time.now();
         let faults = &self.state.lock().faults;
         now < faults.away || now < faults.cut[gateway]
     }
 
     /// Number of failed calls of a node.
-    pub(super) fn failed(&self, node: u64) -> u64 {
+    pub fn failed(&self, node: u64) -> u64 {
         let state = self.state.lock();
         state.failed.get(&node).copied().unwrap_or_default()
     }
@@ -275,10 +275,10 @@ struct Arrival {
 }
 
 /// The ledger as a process reaches it.
-pub(super) struct SimulatedLedger {
-    pub(super) network: Arc<SimulatedNetwork>,
-    pub(super) gateway: usize,
-    pub(super) node: u64,
+pub struct SimulatedLedger {
+    pub network: Arc<SimulatedNetwork>,
+    pub gateway: usize,
+    pub node: u64,
 }
 
 impl Ledger for SimulatedLedger {

@@ -20,7 +20,7 @@ const AFTER_OUTAGE: Duration = Duration::from_secs(200);
 const TOKEN: i64 = 1_000_000;
 
 /// Counts of a run.
-pub(super) type FleetFigures = BTreeMap<&'static str, u64>;
+pub type FleetFigures = BTreeMap<&'static str, u64>;
 
 /// One bucket of the whole minute limit.
 struct ReferenceBucket {
@@ -31,22 +31,22 @@ struct ReferenceBucket {
 }
 
 /// The units granted in a window, according to the ledger.
-pub(super) struct AuditedWindow {
-    pub(super) rule: LimitRule,
-    pub(super) start: Day,
-    pub(super) granted: u64,
+pub struct AuditedWindow {
+    pub rule: LimitRule,
+    pub start: Day,
+    pub granted: u64,
 }
 
 /// The observer.
 #[derive(Default)]
-pub(super) struct FleetObserver {
-    pub(super) now: Duration,
-    pub(super) is_traced: bool,
-    pub(super) figures: FleetFigures,
+pub struct FleetObserver {
+    pub now: Duration,
+    pub is_traced: bool,
+    pub figures: FleetFigures,
     /// Processes that ended, and whether they returned their units.
-    pub(super) stopped: Vec<(u64, bool)>,
+    pub stopped: Vec<(u64, bool)>,
     /// The first violation.
-    pub(super) violation: Option<String>,
+    pub violation: Option<String>,
     delivered: BTreeMap<(usize, Day), u64>,
     of_process: BTreeMap<(u64, usize, Day), u64>,
     begun: BTreeMap<(u64, usize, Day), u64>,
@@ -71,13 +71,13 @@ fn days_around(wall: Wall) -> BTreeSet<Day> {
 
 impl FleetObserver {
     /// Counts an event.
-    pub(super) fn count(&mut self, event: &'static str) {
+    pub fn count(&mut self, event: &'static str) {
         *self.figures.entry(event).or_default() += 1;
     }
 
     /// Prints an event of a run that is repeated.
     #[expect(clippy::print_stdout, reason = "shown for a seed that failed")]
-    pub(super) fn trace(&self, event: impl FnOnce() -> String) {
+    pub fn trace(&self, event: impl FnOnce() -> String) {
         if self.is_traced {
             println!("{:?} {}", self.now, event());
         }
@@ -90,7 +90,7 @@ impl FleetObserver {
     }
 
     /// A request begins.
-    pub(super) fn begin(&mut self, node: u64, application: usize, wall: Wall) {
+    pub fn begin(&mut self, node: u64, application: usize, wall: Wall) {
         self.count("requests");
         for day in days_around(wall) {
             *self.begun.entry((node, application, day)).or_default() += 1;
@@ -102,29 +102,29 @@ impl FleetObserver {
     }
 
     /// A request has ended.
-    pub(super) fn end(&mut self, node: u64, application: usize) {
+    pub fn end(&mut self, node: u64, application: usize) {
         *self.open.get_mut(&(node, application)).unwrap() -= 1;
     }
 
     /// Whether requests are in flight.
-    pub(super) fn has_open(&self, node: u64) -> bool {
+    pub fn has_open(&self, node: u64) -> bool {
         let mut of_node = self.open.range((node, 0)..=(node, usize::MAX));
         of_node.any(|(_, open)| *open > 0)
     }
 
     /// A gateway does not reach the ledger.
-    pub(super) fn is_cut_on(&mut self, wall: Wall) {
+    pub fn is_cut_on(&mut self, wall: Wall) {
         self.outages.extend(days_around(wall));
     }
 
     /// A request is decided without the ledger, perhaps with a token of the gateway's own part of the minute.
-    pub(super) fn without_ledger(&mut self, node: u64, application: usize) {
+    pub fn without_ledger(&mut self, node: u64, application: usize) {
         self.parts.insert((node, application));
     }
 
     /// A request takes a token of the minute. The limit may be exceeded while some gateways reach the ledger and others do
     /// not, and after an outage until the tokens of all parts are replaced.
-    pub(super) fn admitted(&mut self, node: u64, application: usize, is_cut: bool) {
+    pub fn admitted(&mut self, node: u64, application: usize, is_cut: bool) {
         let limit = i64::from(APPLICATIONS[application].minute);
         let full = limit * TOKEN;
         let bucket = self.minutes.entry(application).or_insert(ReferenceBucket {
@@ -155,12 +155,12 @@ impl FleetObserver {
     }
 
     /// A request cost no token.
-    pub(super) fn gave_back(&mut self, application: usize) {
+    pub fn gave_back(&mut self, application: usize) {
         self.minutes.get_mut(&application).unwrap().tokens += TOKEN;
     }
 
     /// A response was delivered and charged to a day.
-    pub(super) fn delivered(&mut self, node: u64, application: usize, day: Day) {
+    pub fn delivered(&mut self, node: u64, application: usize, day: Day) {
         self.count("delivered");
         *self.delivered.entry((application, day)).or_default() += 1;
         let own = (node, application, day);
@@ -202,7 +202,7 @@ impl FleetObserver {
     }
 
     /// The day of a charge is the present day.
-    pub(super) fn is_of_today(&mut self, day: Day, wall: Wall) {
+    pub fn is_of_today(&mut self, day: Day, wall: Wall) {
         if !days_around(wall).contains(&day) {
             self.found(&format!(
                 "a unit of {day} was charged at {}",
@@ -212,7 +212,7 @@ impl FleetObserver {
     }
 
     /// A caller reads the headers of a response.
-    pub(super) fn reads(&mut self, node: u64, application: usize, status: &LimitStatus) {
+    pub fn reads(&mut self, node: u64, application: usize, status: &LimitStatus) {
         if !status.rule.row().period.is_calendar() || status.remaining == 0 {
             return;
         }
@@ -231,12 +231,12 @@ impl FleetObserver {
     }
 
     /// A process ended.
-    pub(super) fn ended(&mut self, node: u64) {
+    pub fn ended(&mut self, node: u64) {
         self.parts.retain(|(of, _)| *of != node);
     }
 
     /// A process ended without returning its units. `days` are those of which it may have some.
-    pub(super) fn crashed(&mut self, node: u64, days: &[Day]) {
+    pub fn crashed(&mut self, node: u64, days: &[Day]) {
         self.count("crashes");
         let used = self.most_open.range((node, 0)..=(node, usize::MAX));
         // Leases grow with the requests in flight, which may end without data.
@@ -259,7 +259,7 @@ impl FleetObserver {
 
     /// Compares the units that the ledger granted for a day with those that were delivered. `is_settled` if every process
     /// has returned what it did not deliver.
-    pub(super) fn audit(&mut self, application: usize, day: Day, granted: u64, is_settled: bool) {
+    pub fn audit(&mut self, application: usize, day: Day, granted: u64, is_settled: bool) {
         let limited = &APPLICATIONS[application];
         let delivered = Self::sum(&self.delivered, limited, LimitRule::Day, day);
         let lost = self.lost.get(&(application, day)).copied();
@@ -278,7 +278,7 @@ impl FleetObserver {
     }
 
     /// Compares the units of a window with those of its days.
-    pub(super) fn audit_window(&mut self, application: usize, window: &AuditedWindow, day: Day) {
+    pub fn audit_window(&mut self, application: usize, window: &AuditedWindow, day: Day) {
         let limited = &APPLICATIONS[application];
         let sum = Self::sum(&self.granted, limited, window.rule, day);
         let start = limited.window_start(window.rule, day);

@@ -13,7 +13,7 @@ use super::applications::anchor_of;
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PlantedBug {
+pub enum PlantedBug {
     /// The ledger counts returned units twice.
     ReturnsTwice,
     /// The ledger takes back what it granted if the reply was late or lost.
@@ -29,7 +29,7 @@ pub(super) enum PlantedBug {
 }
 
 impl PlantedBug {
-    pub(super) const ALL: [Self; 6] = [
+    pub const ALL: [Self; 6] = [
         Self::ReturnsTwice,
         Self::Reclaims,
         Self::ForgetsWindows,
@@ -43,14 +43,14 @@ type NodeDay = (u64, ApplicationId, Day);
 
 /// Units that a planted bug takes back without the knowledge of the node.
 #[derive(Default)]
-pub(super) struct HiddenReturns {
+pub struct HiddenReturns {
     taken: BTreeMap<NodeDay, u32>,
     returned: BTreeMap<NodeDay, u32>,
 }
 
 impl HiddenReturns {
     /// Changes a report as the bug does. `number` counts exchanges.
-    pub(super) fn distort(&mut self, bug: PlantedBug, exchange: &mut LedgerExchange, number: u64) {
+    pub fn distort(&mut self, bug: PlantedBug, exchange: &mut LedgerExchange, number: u64) {
         for report in &mut exchange.reports {
             let key = (exchange.node, report.application, report.day);
             let known = &mut report.totals.known;
@@ -71,7 +71,7 @@ impl HiddenReturns {
     }
 
     /// Takes back the units that were granted in reply to `exchange`. The result is the exchange that does so.
-    pub(super) fn reclaim(
+    pub fn reclaim(
         &mut self,
         exchange: &LedgerExchange,
         reply: &LedgerExchangeReply,
@@ -92,7 +92,7 @@ impl HiddenReturns {
     }
 
     /// Hides from a node what was taken back.
-    pub(super) fn hide(&self, exchange: &LedgerExchange, reply: &mut LedgerExchangeReply) {
+    pub fn hide(&self, exchange: &LedgerExchange, reply: &mut LedgerExchangeReply) {
         for (index, report) in exchange.reports.iter().enumerate() {
             let key = (exchange.node, report.application, report.day);
             let taken = self.taken.get(&key).copied().unwrap_or_default();

@@ -52,10 +52,10 @@ const BUSY: Duration = Duration::from_secs(45);
 const IDLE: Duration = Duration::from_hours(3);
 
 /// A process.
-pub(super) struct SimulatedProcess {
-    pub(super) gateway: usize,
-    pub(super) node: u64,
-    pub(super) leases: Arc<Leases>,
+pub struct SimulatedProcess {
+    pub gateway: usize,
+    pub node: u64,
+    pub leases: Arc<Leases>,
     network: Arc<SimulatedNetwork>,
     observer: Arc<Mutex<FleetObserver>>,
     directory: KeyDirectory,
@@ -75,17 +75,17 @@ pub(super) struct SimulatedProcess {
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RequestPlan {
-    pub(super) application: usize,
+pub struct RequestPlan {
+    pub application: usize,
     /// Whether the document is cached.
-    pub(super) is_ready: bool,
-    pub(super) fetch: Duration,
-    pub(super) end: SimulatedEnd,
+    pub is_ready: bool,
+    pub fetch: Duration,
+    pub end: SimulatedEnd,
 }
 
 /// How a request ends that is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SimulatedEnd {
+pub enum SimulatedEnd {
     Data,
     NotModified,
     /// A cached document does not fail.
@@ -129,7 +129,7 @@ fn nanos(time: Duration) -> u64 {
 
 impl SimulatedProcess {
     /// Starts a process, with a clock that is wrong by `offset` seconds.
-    pub(super) async fn start(
+    pub async fn start(
         ledger: SimulatedLedger,
         observer: &Arc<Mutex<FleetObserver>>,
         directory: &Path,
@@ -168,7 +168,7 @@ impl SimulatedProcess {
     }
 
     /// Moves its clock to the present.
-    pub(super) fn follow_time(&self) {
+    pub fn follow_time(&self) {
         let now = nanos(self.network.time.now());
         let before = self.shown.swap(now, Ordering::Relaxed);
         if now > before {
@@ -177,14 +177,14 @@ impl SimulatedProcess {
     }
 
     /// Sets its clock, which is then wrong by `offset` seconds.
-    pub(super) fn step_clock(&self, offset: i64) {
+    pub fn step_clock(&self, offset: i64) {
         self.follow_time();
         self.manual.step_to(wrong_by(self.network.wall(), offset));
     }
 
     /// Waits until the thread that writes grace has done all its work. Its replies then arrive at the same virtual time
     /// in each run.
-    pub(super) fn finish_writes(&self) {
+    pub fn finish_writes(&self) {
         // The first reply may precede the write of its group.
         for _ in 0..2 {
             pollster::block_on(self.leases.calls.grace.reserve(&self.idle));
@@ -192,7 +192,7 @@ impl SimulatedProcess {
     }
 
     /// Starts its periodic tasks.
-    pub(super) fn begin(self: &Arc<Self>) {
+    pub fn begin(self: &Arc<Self>) {
         let time = &self.network.time;
         time.spawn(self.node, Arc::clone(self).return_units());
         time.spawn(self.node, Arc::clone(self).keep_shares());
@@ -251,7 +251,7 @@ impl SimulatedProcess {
     }
 
     /// Shuts down as `app::running` does. The process ends `after` units were returned.
-    pub(super) async fn stop(self: Arc<Self>, after: Duration) {
+    pub async fn stop(self: Arc<Self>, after: Duration) {
         let failed = self.network.failed(self.node);
         let was_unreachable = self.leases.is_unreachable();
         let time = &self.network.time;
@@ -284,7 +284,7 @@ impl SimulatedProcess {
     }
 
     /// Makes a request.
-    pub(super) async fn request(self: Arc<Self>, plan: RequestPlan) {
+    pub async fn request(self: Arc<Self>, plan: RequestPlan) {
         let now = nanos(self.network.time.now());
         let before = self.used.swap(now, Ordering::Relaxed);
         if now - before > nanos(BUSY) {

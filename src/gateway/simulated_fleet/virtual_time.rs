@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use crate::quota::LedgerWork;
 
 /// Seeded numbers: `splitmix64`.
-pub(super) struct SeededNumbers(u64);
+pub struct SeededNumbers(u64);
 
 impl SeededNumbers {
-    pub(super) fn new(named: &[u64]) -> Self {
+    pub fn new(named: &[u64]) -> Self {
         named
             .iter()
             .fold(Self(1), |numbers, name| Self(Self(numbers.0 ^ name).next()))
@@ -30,27 +30,27 @@ impl SeededNumbers {
         mixed ^ (mixed >> 31)
     }
 
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    pub(super) fn index(&mut self, length: usize) -> usize {
+    pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }
 
-    pub(super) fn is_one_in(&mut self, count: u64) -> bool {
+    pub fn is_one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
     /// A time from `least` to `most`, in milliseconds, with a fraction.
-    pub(super) fn millis(&mut self, least: u64, most: u64) -> Duration {
+    pub fn millis(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_micros(least * 1_000 + self.below((most - least) * 1_000))
     }
 }
 
 /// The time since the beginning of a run, and the work that was started.
 #[derive(Clone, Default)]
-pub(super) struct VirtualTime(Arc<Mutex<TimeState>>);
+pub struct VirtualTime(Arc<Mutex<TimeState>>);
 
 #[derive(Default)]
 struct TimeState {
@@ -62,23 +62,23 @@ struct TimeState {
 }
 
 impl VirtualTime {
-    pub(super) fn now(&self) -> Duration {
+    pub fn now(&self) -> Duration {
         self.0.lock().now
     }
 
     /// Starts a task of a process.
-    pub(super) fn spawn(&self, owner: u64, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&self, owner: u64, work: impl Future<Output = ()> + Send + 'static) {
         self.start(owner, Box::pin(work), true);
     }
 
     /// Starts a task. `writes` if it may wait for a thread.
-    pub(super) fn start(&self, owner: u64, work: LedgerWork, writes: bool) {
+    pub fn start(&self, owner: u64, work: LedgerWork, writes: bool) {
         let mut state = self.0.lock();
         state.started += 1;
         state.spawned.push((owner, work, writes));
     }
 
-    pub(super) async fn sleep(&self, time: Duration) {
+    pub async fn sleep(&self, time: Duration) {
         let end = self.now() + time;
         let mut is_set = false;
         poll_fn(|context| {
@@ -93,7 +93,7 @@ impl VirtualTime {
         .await;
     }
 
-    pub(super) fn wake_at(&self, at: Duration, waker: &Waker) {
+    pub fn wake_at(&self, at: Duration, waker: &Waker) {
         let mut state = self.0.lock();
         state.started += 1;
         let key = (at, state.started);
@@ -122,8 +122,8 @@ struct SimulatedTask {
 }
 
 /// Polls tasks.
-pub(super) struct VirtualExecutor {
-    pub(super) time: VirtualTime,
+pub struct VirtualExecutor {
+    pub time: VirtualTime,
     tasks: BTreeMap<u64, SimulatedTask>,
     ready: ReadyTasks,
     numbers: SeededNumbers,
@@ -131,7 +131,7 @@ pub(super) struct VirtualExecutor {
 }
 
 impl VirtualExecutor {
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             time: VirtualTime::default(),
             tasks: BTreeMap::new(),
@@ -142,7 +142,7 @@ impl VirtualExecutor {
     }
 
     /// A ready task whose owner may run, and its owner.
-    pub(super) fn next_ready(&mut self, may_run: impl Fn(u64) -> bool) -> Option<[u64; 2]> {
+    pub fn next_ready(&mut self, may_run: impl Fn(u64) -> bool) -> Option<[u64; 2]> {
         let spawned = std::mem::take(&mut self.time.0.lock().spawned);
         for (owner, work, writes) in spawned {
             self.last += 1;
@@ -168,7 +168,7 @@ impl VirtualExecutor {
     }
 
     /// Polls a task. Returns whether it may wait for a thread: for something other than a timer or a new task.
-    pub(super) fn poll(&mut self, task: u64) -> bool {
+    pub fn poll(&mut self, task: u64) -> bool {
         let started = self.time.0.lock().started;
         let mut polled = self.tasks.remove(&task).unwrap();
         let waker = polled.waker.clone();
@@ -185,7 +185,7 @@ impl VirtualExecutor {
     }
 
     /// Drops all tasks of a process.
-    pub(super) fn end(&mut self, owner: u64) {
+    pub fn end(&mut self, owner: u64) {
         let left = self.tasks.extract_if(.., |_, task| task.owner == owner);
         let dropped: Vec<_> = left.collect();
         drop(dropped);
@@ -193,7 +193,7 @@ impl VirtualExecutor {
     }
 
     /// Moves time to the next timer, or to `end` if there is none before. Returns whether there was one.
-    pub(super) fn advance(&self, end: Duration) -> bool {
+    pub fn advance(&self, end: Duration) -> bool {
         let mut state = self.time.0.lock();
         let next = state
             .timers

@@ -21,7 +21,7 @@ const MAX_LEASES: u32 = 32;
 
 /// The result of admission.
 #[derive(Debug)]
-pub(crate) enum Admission<'a> {
+pub enum Admission<'a> {
     /// A unit of the day is held, so the request may fetch.
     ToFetch(HeldUnit<'a>),
     /// No unit is available, so the request may only revalidate the caller's copy.
@@ -29,7 +29,7 @@ pub(crate) enum Admission<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct HeldUnit<'a> {
+pub struct HeldUnit<'a> {
     account: &'a Account,
     day: Day,
     kept: bool,
@@ -37,7 +37,7 @@ pub(crate) struct HeldUnit<'a> {
 
 /// A minute token that was taken and can be returned.
 #[derive(Debug)]
-pub(crate) struct TakenToken<'a> {
+pub struct TakenToken<'a> {
     account: &'a Account,
     without_unit: Refusal,
 }
@@ -89,7 +89,7 @@ impl<'a> Admission<'a> {
 
 /// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`
 /// before that.
-pub(crate) async fn admit<'a>(
+pub async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
     conditional: bool,
@@ -137,7 +137,7 @@ fn follow_up(leases: &Arc<Leases>, caller: &Caller, end: &AdmissionEnd) {
 }
 
 /// Decides whether a request is admitted. `gateways` is the number of gateways that share minute limits. Changes only the caller's account.
-pub(crate) fn decide(
+pub fn decide(
     leases: &Leases,
     gateways: Option<NonZeroU32>,
     caller: &Caller,

@@ -35,7 +35,7 @@ const KEY_PARAMETERS: [&str; 8] = [
 /// The application of a request, and its terms at the time of the request. The terms are copied: all applications of a
 /// tier share them, so threads would contend for their reference count.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub struct Caller {
     pub(crate) account: Arc<Account>,
     pub(crate) rights: Rights,
     pub(crate) tier: TierIndex,
@@ -46,7 +46,7 @@ pub(crate) struct Caller {
     pub(crate) spread: u64,
 }
 
-pub(crate) fn authenticate(
+pub fn authenticate(
     request: &ParsedRequest<'_>,
     form: &KeyForm,
     key_directory: &KeyDirectory,

@@ -9,7 +9,7 @@ use scoregate_base::clock::Now;
 use super::authenticate::Caller;
 
 /// Charges a request: for a document, or for a 304 if the caller's copy is unchanged.
-pub(crate) fn charge(leases: &Leases, caller: &Caller, is_unchanged: bool, now: Now) -> Charge {
+pub fn charge(leases: &Leases, caller: &Caller, is_unchanged: bool, now: Now) -> Charge {
     caller.account.state().charge(
         &caller.limits,
         leases.gateways(),

@@ -23,7 +23,7 @@ use super::resolve::ResolvedTarget;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
-pub(crate) struct Served {
+pub struct Served {
     pub(crate) stored: Arc<StoredDocument>,
     /// When the refresh of the document is due.
     pub(crate) due: Mono,
@@ -60,7 +60,7 @@ impl Served {
 
 /// The source of a request's document.
 #[derive(Debug)]
-pub(crate) enum DocumentSource {
+pub enum DocumentSource {
     /// No source: the request is refused without a fetch.
     Nowhere(Refusal),
     /// The stored document is served. It is refreshed in the background if it is stale.
@@ -70,7 +70,7 @@ pub(crate) enum DocumentSource {
 }
 
 /// The source for this target. `found` is the stored document.
-pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
+pub fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
     if target.names_a_key {
         return DocumentSource::Nowhere(Refusal::ModelNotFound);
     }
@@ -88,7 +88,7 @@ pub(crate) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> D
 }
 
 /// The document after a fetch. `fallback` is the document that was stored before.
-pub(crate) fn fetched(
+pub fn fetched(
     fallback: Option<FoundDocument>,
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
 ) -> Result<Served, Refusal> {
@@ -105,7 +105,7 @@ pub(crate) fn fetched(
 }
 
 /// The outcome of a request after a fetch with this result.
-pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
+pub const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
     if was_stored {
         CacheOutcome::Refreshed
     } else {
@@ -114,7 +114,7 @@ pub(crate) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> 
 }
 
 /// The stored document, fresh or stale but not expired, without a fetch. Used if the caller's daily quota is used up.
-pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+pub fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     // If there is no document, `settle` replaces this refusal with the reason for the missing unit.
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     let outcome = match found.verdict {
@@ -126,7 +126,7 @@ pub(crate) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusa
 }
 
 /// The stored document. This call counts as a use.
-pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+pub fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     if let Some(found) = &found {
         found.stored.used();
     }
@@ -134,7 +134,7 @@ pub(crate) fn revalidate(found: Option<FoundDocument>) -> Result<Served, Refusal
 }
 
 /// The document: a fresh stored document, a fetched document, or a stale stored document if the fetch failed.
-pub(crate) async fn fetch(
+pub async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
     found: Option<FoundDocument>,

@@ -21,7 +21,7 @@ use super::parse::{MethodKind, ParsedRequest};
 const HEALTH: &str = "/healthz";
 
 /// The page or redirect, or the response to OPTIONS.
-pub(crate) fn find_page(
+pub fn find_page(
     gateway: &Gateway,
     parsed: &ParsedRequest<'_>,
     now: Wall,
@@ -49,7 +49,7 @@ pub(crate) fn find_page(
 }
 
 /// Refuses a page if the client's address has downloaded too many bytes of pages.
-pub(crate) fn within_page_bytes(
+pub fn within_page_bytes(
     reply: Reply,
     head: &Parts,
     guard: &AddressGuard,

@@ -6,7 +6,7 @@ use scoregate_base::clock::Now;
 use super::authenticate::Caller;
 
 /// Replaces a refusal with a 429 if the caller has had too many refusals. Each known application has a separate guard.
-pub(crate) fn guarded(
+pub fn guarded(
     refusal: Refusal,
     guard: &AddressGuard,
     caller: Option<&Caller>,

@@ -54,7 +54,7 @@ struct MeAllowance {
 }
 
 /// Answers `/me`, the only endpoint that needs no document. A request costs a token from the guard.
-pub(crate) fn me(
+pub fn me(
     gateway: &Gateway,
     key_prefix: &str,
     caller: &Caller,

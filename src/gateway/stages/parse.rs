@@ -18,13 +18,13 @@ use crate::gateway::{
 };
 
 /// Maximum length of a request target, which is the path and the query.
-pub(crate) const MAX_TARGET: usize = 2_048;
+pub const MAX_TARGET: usize = 2_048;
 /// Maximum size of a request head, from the method to the empty line.
-pub(crate) const MAX_HEAD: usize = 16_384;
+pub const MAX_HEAD: usize = 16_384;
 /// Maximum number of header fields.
-pub(crate) const MAX_HEADERS: usize = 64;
+pub const MAX_HEADERS: usize = 64;
 
-pub(crate) struct ReceivedRequest<'r> {
+pub struct ReceivedRequest<'r> {
     pub(crate) head: &'r Parts,
     pub(crate) headers: RequestHeaders<'r>,
     pub(crate) has_body: bool,
@@ -56,7 +56,7 @@ impl<'r> ReceivedRequest<'r> {
 
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
-pub(crate) struct ParsedRequest<'r> {
+pub struct ParsedRequest<'r> {
     pub(crate) head: &'r Parts,
     /// Path and query, as received.
     pub(crate) target: &'r str,
@@ -80,7 +80,7 @@ impl ParsedRequest<'_> {
 
 /// The kind of answer that the method requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MethodKind {
+pub enum MethodKind {
     /// A response, with a body (GET) or without (HEAD).
     Answer,
     /// The allowed methods.
@@ -88,7 +88,7 @@ pub(crate) enum MethodKind {
 }
 
 /// Checks the size and the syntax of a request, and then the method.
-pub(crate) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
+pub fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     if let Some(target) = request.called {
         return call(request, target);
     }
@@ -147,7 +147,7 @@ fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedReque
 
 /// Whether the size and syntax of a head are valid. Only a POST may have a body, and it must not have
 /// `Transfer-Encoding`, because the codec hides a `Content-Length` that is sent together with it.
-pub(crate) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
+pub fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     let headers = RequestHeaders::new(&head.headers);
     let is_connect = head.method == Method::CONNECT;
     let is_framed = match head.method {

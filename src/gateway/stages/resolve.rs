@@ -22,7 +22,7 @@ use super::parse::ParsedRequest;
 
 /// The requested document and how to send it.
 #[derive(Clone, Debug)]
-pub(crate) struct ResolvedTarget {
+pub struct ResolvedTarget {
     pub(crate) key: DocumentKey,
     pub(crate) mark: DocumentMark,
     pub(crate) encoding: ContentCoding,
@@ -35,7 +35,7 @@ pub(crate) struct ResolvedTarget {
 
 /// The object of a request.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// `/me`.
     Me,
     /// A document, with the stored document if there is one.
@@ -44,7 +44,7 @@ pub(crate) enum Wanted {
 
 /// How documents are looked up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lookup<'m> {
+pub enum Lookup<'m> {
     /// In the memo, then in the cache. Counts as a use.
     Use(&'m TargetMemo),
     /// In the cache only. Does not affect eviction.
@@ -86,7 +86,7 @@ impl ResolvedTarget {
 
 /// Resolves the target of a request with these rights. Inlined, so that a hit moves the result only once.
 #[inline]
-pub(crate) fn resolve(
+pub fn resolve(
     gateway: &Gateway,
     request: &ParsedRequest<'_>,
     rights: Rights,
@@ -120,7 +120,7 @@ pub(crate) fn resolve(
 }
 
 /// The document of a request to an endpoint.
-pub(crate) fn target(
+pub fn target(
     request: &ParsedRequest<'_>,
     route: &RouteMatch<'_>,
     rights: Rights,
@@ -141,7 +141,7 @@ pub(crate) fn target(
 }
 
 /// Checks whether these rights cover a document. A refusal names a tier whose rights cover it.
-pub(crate) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
+pub fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
     match PlanGap::of(key, rights, tiers) {
         None => Ok(()),
         Some(gap) => Err(Refusal::PlanRequired(gap)),

@@ -43,7 +43,7 @@ const BODY: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(crate) fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
+pub fn respond(answered: Answered<'_>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::default();
     let limits = LimitHeaders::new(at, answered);
     let is_shared = is_for_shared_caches(answered);

@@ -10,7 +10,7 @@ use super::admit::Admission;
 
 /// Charges or returns the unit and the token, and returns the charged day, if any. If the request has no unit of the
 /// day, only a 304 is delivered.
-pub(crate) fn settle<D>(
+pub fn settle<D>(
     admitted: Admission<'_>,
     delivery: Result<D, Refusal>,
     is_unchanged: impl Fn(&D) -> bool,

@@ -2,7 +2,7 @@
 
 /// The reason why a message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WebhookFailure {
+pub enum WebhookFailure {
     #[error("the URL is not usable or not set")]
     Url,
     #[error("the host name cannot be resolved")]
@@ -25,7 +25,7 @@ pub(super) enum WebhookFailure {
 
 impl WebhookFailure {
     /// Whether other messages to the host would also fail.
-    pub(super) const fn is_about_host(self) -> bool {
+    pub const fn is_about_host(self) -> bool {
         !matches!(self, Self::Url | Self::Status(_) | Self::Challenge)
     }
 }

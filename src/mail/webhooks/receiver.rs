@@ -26,14 +26,14 @@ pub struct OperatorWebhook {
 }
 
 /// The receiver of a message.
-pub(super) struct Receiver {
+pub struct Receiver {
     /// `None` if the URL is not usable.
-    pub(super) url: Option<WebhookUrl>,
+    pub url: Option<WebhookUrl>,
     /// The secrets in use, newest first.
-    pub(super) secrets: Vec<Secret>,
+    pub secrets: Vec<Secret>,
     /// The webhook, if it belongs to an owner. Its messages are sent only to public addresses, because the owner
     /// chooses the host.
-    pub(super) webhook: Option<StoredWebhook>,
+    pub webhook: Option<StoredWebhook>,
 }
 
 impl WebhookUrl {
@@ -98,16 +98,16 @@ impl WebhookUrl {
 
 impl Receiver {
     /// The id of the owner who chose the URL, or [`OPERATOR`].
-    pub(super) fn owner(&self) -> String {
+    pub fn owner(&self) -> String {
         let webhook = self.webhook.as_ref();
         webhook.map_or_else(|| OPERATOR.to_owned(), |webhook| webhook.owner.to_string())
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         self.url.as_ref().map_or("", WebhookUrl::host)
     }
 
-    pub(super) fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
+    pub fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
         let url = WebhookUrl::parse(&webhook.url);
         let secrets = webhook.secrets(now).cloned().collect();
         Self {
@@ -118,7 +118,7 @@ impl Receiver {
     }
 
     /// The receiver of messages to the operator. There is no URL if the settings of this gateway contain no webhook.
-    pub(super) fn of_operator(webhook: Option<&OperatorWebhook>) -> Self {
+    pub fn of_operator(webhook: Option<&OperatorWebhook>) -> Self {
         let url = webhook.map(|webhook| webhook.url.clone());
         let secrets = webhook
             .map(|webhook| webhook.secret.current())

@@ -30,7 +30,7 @@ use super::{
 };
 
 /// Timeout of a delivery, from name resolution to the end of the response.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for connecting to one of several addresses.
 // If an address does not answer, there is still time to try another within [`TIMEOUT`].
 const CONNECT: Duration = Duration::from_secs(3);

@@ -44,7 +44,7 @@ pub fn challenge(webhook: &str, now: Wall) -> Result<NewMail, getrandom::Error> 
 }
 
 /// The signatures of a message, one for each secret in use.
-pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) -> String {
+pub fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) -> String {
     let content = format!("{id}.{}.{body}", now.seconds());
     let signatures = secrets.iter().map(|secret| {
         // The secret of the operator may have another form.

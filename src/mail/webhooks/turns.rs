@@ -8,7 +8,7 @@ use crate::mail::retry::delay;
 use scoregate_base::clock::Mono;
 
 /// Maximum number of receivers served concurrently. A connection with TLS takes about 50 KB.
-pub(super) const AT_ONCE: usize = 256;
+pub const AT_ONCE: usize = 256;
 /// Maximum number of one owner's receivers that are served concurrently. It equals the maximum number of webhooks per owner, but
 /// removed and re-added webhooks also count.
 const OF_OWNER: usize = 2;
@@ -24,7 +24,7 @@ const MAX_REST: Duration = Duration::from_mins(5);
 
 /// The receivers that are being served and the receivers that are paused.
 #[derive(Debug, Default)]
-pub(super) struct ReceiverTurns {
+pub struct ReceiverTurns {
     served: HashMap<String, ServedReceiver>,
     slow: HashMap<String, SlowReceiver>,
 }
@@ -45,7 +45,7 @@ struct SlowReceiver {
 
 /// The speed of a receiver's last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReceiverPace {
+pub enum ReceiverPace {
     Fast,
     /// The response was slow, or there was none.
     Slow,
@@ -53,7 +53,7 @@ pub(super) enum ReceiverPace {
 
 impl ReceiverPace {
     /// The pace for a response time; `None` if the host did not respond.
-    pub(super) fn of(answered: Option<Duration>) -> Self {
+    pub fn of(answered: Option<Duration>) -> Self {
         match answered {
             Some(took) if took < SLOW => Self::Fast,
             Some(_) | None => Self::Slow,
@@ -63,12 +63,12 @@ impl ReceiverPace {
 
 impl ReceiverTurns {
     /// The number of additional receivers that can be served.
-    pub(super) fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         AT_ONCE.saturating_sub(self.served.len())
     }
 
     /// The receivers to which no further message may be sent now.
-    pub(super) fn waiting(&self, now: Mono) -> Vec<String> {
+    pub fn waiting(&self, now: Mono) -> Vec<String> {
         let is_full = self.count(|served| served.is_slow) >= HALF;
         let rest = self
             .slow
@@ -80,7 +80,7 @@ impl ReceiverTurns {
 
     /// Starts to serve a receiver; `attempt` is the attempt number of its message. Returns false if the
     /// receiver has to wait.
-    pub(super) fn begin(&mut self, webhook: &str, owner: &str, host: &str, attempt: u32) -> bool {
+    pub fn begin(&mut self, webhook: &str, owner: &str, host: &str, attempt: u32) -> bool {
         let is_slow = attempt > 1 || self.slow.contains_key(webhook);
         let may = self.count(|served| served.owner == owner) < OF_OWNER
             && self.count(|served| served.host == host) < HALF
@@ -97,7 +97,7 @@ impl ReceiverTurns {
     }
 
     /// Records that the current deliveries to a receiver have ended. If they were slow or failed, a pause follows, which is twice as long each time.
-    pub(super) fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
+    pub fn end(&mut self, webhook: &str, pace: ReceiverPace, now: Mono) {
         self.served.remove(webhook);
         let before = self.slow.remove(webhook);
         if pace == ReceiverPace::Fast {

@@ -8,7 +8,7 @@ use scoregate_base::{
 };
 
 /// The section about API usage. `days` is `None` if the store did not return them.
-pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
+pub fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
     let content = match days {
         None => "<p>This is temporarily unavailable. Reload the page in a minute.</p>\n".into(),
         Some([]) => {

@@ -7,38 +7,38 @@ use crate::pages::html::escape;
 pub const EXISTING: &str = "existing";
 
 /// Names of the fields of an application.
-pub(super) const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXISTING];
+pub const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXISTING];
 
 /// Names of the fields of a step that cannot be undone.
-pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
+pub const CONFIRMATION: [&str; 1] = ["confirm"];
 
 /// Whether owners enter a column of the description. Operators enter the other columns.
 pub fn is_entered_by_owners(column: &str) -> bool {
     APPLICATION_FIELDS.contains(&column)
 }
 
-pub(super) struct TextField<'a> {
-    pub(super) name: &'static str,
-    pub(super) label: &'static str,
-    pub(super) hint: &'static str,
+pub struct TextField<'a> {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub hint: &'static str,
     /// The HTML attributes for the kind of the field.
-    pub(super) kind: &'static str,
-    pub(super) value: &'a str,
+    pub kind: &'static str,
+    pub value: &'a str,
 }
 
 /// A step that cannot be undone, with its consequences and the form that confirms it. The texts are HTML.
-pub(super) struct FinalStep<'a> {
-    pub(super) id: &'static str,
-    pub(super) name: &'static str,
-    pub(super) consequences: &'a [&'static str],
+pub struct FinalStep<'a> {
+    pub id: &'static str,
+    pub name: &'static str,
+    pub consequences: &'a [&'static str],
     /// The label of the checkbox.
-    pub(super) confirmation: &'a str,
-    pub(super) action: &'a str,
-    pub(super) csrf: &'a str,
+    pub confirmation: &'a str,
+    pub action: &'a str,
+    pub csrf: &'a str,
 }
 
 /// The beginning of a form. `action` is a path of this service.
-pub(super) fn open_form(action: &str, csrf: &str) -> String {
+pub fn open_form(action: &str, csrf: &str) -> String {
     format!(
         "<form method=\"post\" action=\"{}\">\n{}",
         escape(action),
@@ -47,11 +47,11 @@ pub(super) fn open_form(action: &str, csrf: &str) -> String {
 }
 
 /// The hidden field with the number of existing keys or applications.
-pub(super) fn existing(count: usize) -> String {
+pub fn existing(count: usize) -> String {
     hidden(EXISTING, &count.to_string())
 }
 
-pub(super) fn hidden(name: &str, value: &str) -> String {
+pub fn hidden(name: &str, value: &str) -> String {
     format!(
         "<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n",
         escape(value)
@@ -59,7 +59,7 @@ pub(super) fn hidden(name: &str, value: &str) -> String {
 }
 
 /// The problem, if it concerns one of these fields.
-pub(super) fn problem_of<'a>(
+pub fn problem_of<'a>(
     problem: Option<FormProblem<'a>>,
     fields: &[&str],
 ) -> Option<FormProblem<'a>> {
@@ -67,7 +67,7 @@ pub(super) fn problem_of<'a>(
 }
 
 /// The problem as a message above a form.
-pub(super) fn alert(problem: Option<FormProblem<'_>>) -> String {
+pub fn alert(problem: Option<FormProblem<'_>>) -> String {
     problem.map_or_else(String::new, |problem| {
         let message = escape(problem.message);
         format!("<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">{message}</p>\n")
@@ -75,7 +75,7 @@ pub(super) fn alert(problem: Option<FormProblem<'_>>) -> String {
 }
 
 impl TextField<'_> {
-    pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
+    pub fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let name = self.name;
         let value = escape(self.value);
         let has_hint = !self.hint.is_empty();
@@ -95,7 +95,7 @@ impl TextField<'_> {
 }
 
 /// A checkbox that must be checked. The label is HTML.
-pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
+pub fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
     optional_box(
         name,
         label,
@@ -104,7 +104,7 @@ pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>
 }
 
 /// A checkbox with additional attributes. The label is HTML.
-pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String {
+pub fn optional_box(name: &str, label: &str, attributes: &str) -> String {
     format!(
         "<p class=\"check\"><input type=\"checkbox\" id=\"field-{name}\" name=\"{name}\" value=\"yes\"{attributes}>\n\
          <label for=\"field-{name}\">{label}</label></p>\n"
@@ -113,7 +113,7 @@ pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String 
 
 impl FinalStep<'_> {
     /// The step as a section. It is open if there is a problem with the step.
-    pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
+    pub fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let open = if problem.is_some() { " open" } else { "" };
         let consequences = self.consequences.join("</li>\n<li>");
         let content = format!(
@@ -129,7 +129,7 @@ impl FinalStep<'_> {
 }
 
 /// The attributes that relate a field to its hint and its problem.
-pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<'_>>) -> String {
+pub fn described(name: &str, has_hint: bool, problem: Option<FormProblem<'_>>) -> String {
     let is_wrong = problem.is_some_and(|problem| problem.field == Some(name));
     let by = [
         is_wrong.then(|| "problem".to_owned()),
@@ -148,10 +148,7 @@ pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<
     }
 }
 
-pub(super) fn application_fields(
-    entered: &ApplicationFields,
-    problem: Option<FormProblem<'_>>,
-) -> String {
+pub fn application_fields(entered: &ApplicationFields, problem: Option<FormProblem<'_>>) -> String {
     let fields = [
         TextField {
             name: "name",

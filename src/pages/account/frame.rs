@@ -9,16 +9,16 @@ use crate::pages::{
 const TEMPLATE: &str = include_str!("account.html");
 
 /// A page. Title and heading are text; the body is HTML.
-pub(super) struct Frame<'a> {
-    pub(super) title: &'a str,
+pub struct Frame<'a> {
+    pub title: &'a str,
     /// The link that is marked in the header: `ACCOUNT` after signing in, `ACCOUNT_SIGN_IN` before that, none on a
     /// message page.
-    pub(super) current: &'a str,
-    pub(super) body: &'a str,
+    pub current: &'a str,
+    pub body: &'a str,
 }
 
 impl Frame<'_> {
-    pub(super) fn html(&self, site: &AccountSite) -> String {
+    pub fn html(&self, site: &AccountSite) -> String {
         fill(TEMPLATE, |name| {
             Some(match name {
                 "css" => STYLE.to_owned(),
@@ -59,25 +59,25 @@ fn footer(site: &AccountSite) -> String {
 }
 
 /// A section with its heading. The content is HTML.
-pub(super) fn section(id: &str, heading: &str, content: &str) -> String {
+pub fn section(id: &str, heading: &str, content: &str) -> String {
     format!(
         "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{heading}</h2>\n{content}</section>\n"
     )
 }
 
 /// A message about the last change, for the top of a page.
-pub(super) fn notice(text: Option<&str>) -> String {
+pub fn notice(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| {
         format!("<p class=\"notice\" role=\"status\">{}</p>\n", bdi(text))
     })
 }
 
-pub(super) fn mail_link(email: &str) -> String {
+pub fn mail_link(email: &str) -> String {
     format!("<a href=\"mailto:{0}\">{0}</a>", escape(email))
 }
 
 /// Text that a person entered, isolated so that its direction does not affect the text around it.
-pub(super) fn bdi(text: &str) -> String {
+pub fn bdi(text: &str) -> String {
     format!("<bdi>{}</bdi>", escape(text))
 }
 

@@ -22,7 +22,7 @@ pub const OVERLAP: &str = "overlap";
 /// The checkbox that confirms the replacement of keys.
 pub const REPLACE: &str = "replace";
 /// The fields of the forms for keys.
-pub(super) const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, OVERLAP, REPLACE];
+pub const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, OVERLAP, REPLACE];
 /// Maximum number of revoked and expired keys in the first table.
 const FEW: usize = 3;
 /// Note on the precision of last-used times. The store has only the hour.
@@ -68,10 +68,7 @@ impl KeyState {
 }
 
 /// The keys of an application that can still be used.
-pub(super) fn active_keys(
-    application: &StoredApplication,
-    now: Wall,
-) -> impl Iterator<Item = &StoredKey> {
+pub fn active_keys(application: &StoredApplication, now: Wall) -> impl Iterator<Item = &StoredKey> {
     application
         .keys
         .iter()
@@ -79,7 +76,7 @@ pub(super) fn active_keys(
 }
 
 /// The tables of keys, newest first, and the forms for a new key.
-pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
+pub fn section(view: &OwnedApplicationView<'_>) -> String {
     let now = view.signed_in.now;
     let newest_first = || view.application.keys.iter().rev();
     let (active, ended): (Vec<_>, Vec<_>) = newest_first().partition(|key| key.is_active(now));

@@ -5,7 +5,7 @@ use crate::pages::html::{capitalized, escape, grouped, time};
 use scoregate_base::limits::{LimitStatus, Scope};
 
 /// The current usage of the application with this name.
-pub(super) fn current(name: &str, usage: Option<&[LimitStatus]>) -> String {
+pub fn current(name: &str, usage: Option<&[LimitStatus]>) -> String {
     let Some(statuses) = usage else {
         return "<p>Usage is temporarily unavailable. Reload the page in a minute.</p>\n".into();
     };
@@ -56,6 +56,6 @@ fn quota(name: &str, status: &LimitStatus) -> String {
 }
 
 /// The tier of an application or an account.
-pub(super) fn tier(name: &str) -> String {
+pub fn tier(name: &str) -> String {
     format!("<span class=\"tier\">{}</span>", bdi(&capitalized(name)))
 }

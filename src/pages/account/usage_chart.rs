@@ -75,7 +75,7 @@ impl ChartAxis {
 }
 
 /// The chart with its axes.
-pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
+pub fn chart(days: &[(Day, OutcomeCounts)]) -> String {
     let axis = ChartAxis::reaching(
         days.iter()
             .map(|(_, counts)| sum(counts))
@@ -216,7 +216,7 @@ fn fill_of(group: OutcomeGroup) -> String {
 }
 
 /// A sample of a group, for the legend.
-pub(super) fn sample(group: OutcomeGroup) -> String {
+pub fn sample(group: OutcomeGroup) -> String {
     format!(
         "<svg class=\"sample\" viewBox=\"0 0 20 14\" aria-hidden=\"true\">\
          <rect class=\"part {}\" x=\"1\" y=\"1\" width=\"18\" height=\"12\"{}/></svg>",

@@ -9,7 +9,7 @@ use scoregate_base::clock::Day;
 use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 
 /// The section about requests. `requests` is `None` if the store did not return them.
-pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
+pub fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
     let count = days.days().count();
     let content = match requests {
         None => {

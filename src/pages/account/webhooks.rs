@@ -18,7 +18,7 @@ pub const WEBHOOK_STEP: &str = "step";
 pub const ROTATED_AT: &str = "rotated_at";
 
 /// The section with webhooks. Empty if this service does not support webhooks.
-pub(super) fn webhooks(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
+pub fn webhooks(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
     let Some(webhooks) = view.webhooks else {
         return String::new();
     };

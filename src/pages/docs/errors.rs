@@ -15,7 +15,7 @@ use crate::pages::{
 };
 
 /// Links to all sections, for the navigation.
-pub(super) fn links() -> String {
+pub fn links() -> String {
     let items = CODES
         .iter()
         .map(|row| format!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
@@ -23,7 +23,7 @@ pub(super) fn links() -> String {
 }
 
 /// All sections.
-pub(super) fn all(sign_up: bool) -> String {
+pub fn all(sign_up: bool) -> String {
     CODES.iter().map(|row| section(row, sign_up)).collect()
 }
 
@@ -71,7 +71,7 @@ fn section(row: &CodeRow, sign_up: bool) -> String {
 }
 
 /// The table of an error's fields.
-pub(super) fn fields() -> String {
+pub fn fields() -> String {
     let mut rows = reference::rows("", ERROR);
     for field in ERROR_SOMETIMES {
         rows.extend(reference::rows("", std::slice::from_ref(field)));
@@ -90,7 +90,7 @@ pub(super) fn fields() -> String {
 }
 
 /// The error for an exhausted daily quota.
-pub(super) fn example(config: &PagesConfig) -> String {
+pub fn example(config: &PagesConfig) -> String {
     let version = sample::text_of(&config.version);
     format!(
         r#"{{

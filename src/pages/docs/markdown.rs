@@ -4,7 +4,7 @@
 use crate::pages::escape::push;
 
 /// The contents of the element `main` as Markdown.
-pub(in crate::pages) fn markdown(page: &str) -> String {
+pub fn markdown(page: &str) -> String {
     let main = page
         .split_once("<main")
         .and_then(|(_, rest)| rest.split_once("</main>"))

@@ -7,8 +7,8 @@ mod operations;
 mod people_pages;
 mod reference;
 
-pub(super) use markdown::markdown;
-pub(super) use people_pages::{CONTENT, LANDING_CONTENT, landing, page};
+pub use markdown::markdown;
+pub use people_pages::{CONTENT, LANDING_CONTENT, landing, page};
 
 #[cfg(test)]
 mod tests;

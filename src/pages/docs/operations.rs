@@ -44,7 +44,7 @@ struct OperationParameter<'c> {
 }
 
 /// The data as JSON for a `script` element. `<` is escaped, because the element ends at the next `</script`.
-pub(super) fn data(config: &PagesConfig) -> String {
+pub fn data(config: &PagesConfig) -> String {
     let operations = config
         .endpoints
         .iter()

@@ -20,7 +20,7 @@ use crate::pages::{
 
 const CSS: &str = include_str!("page.css");
 /// The script of the docs page. It is a module, so its names are not global.
-pub(super) const SCRIPT: &str = concat!(
+pub const SCRIPT: &str = concat!(
     include_str!("copy.js"),
     include_str!("menu.js"),
     include_str!("search.js"),
@@ -32,12 +32,12 @@ pub(super) const SCRIPT: &str = concat!(
 const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
 
 /// The style sheet and script of the landing page.
-pub(in crate::pages) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
+pub const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
     style: CSS,
     script: None,
 };
 /// The style sheet and script of the docs page.
-pub(in crate::pages) const CONTENT: AllowedContent<'static> = AllowedContent {
+pub const CONTENT: AllowedContent<'static> = AllowedContent {
     style: DOCS_CSS,
     script: Some(SCRIPT),
 };
@@ -45,7 +45,7 @@ const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
 /// The landing page.
-pub(in crate::pages) fn landing(config: &PagesConfig) -> String {
+pub fn landing(config: &PagesConfig) -> String {
     fill(LANDING, |name| {
         Some(match name {
             "css" => CSS.to_owned(),
@@ -58,7 +58,7 @@ pub(in crate::pages) fn landing(config: &PagesConfig) -> String {
 }
 
 /// The docs page.
-pub(in crate::pages) fn page(config: &PagesConfig) -> String {
+pub fn page(config: &PagesConfig) -> String {
     fill(DOCS, |name| {
         section(config, name).or_else(|| common(config, name))
     })

@@ -19,7 +19,7 @@ const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any li
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
 /// Links to all endpoints, for the navigation.
-pub(super) fn links(config: &PagesConfig) -> String {
+pub fn links(config: &PagesConfig) -> String {
     config
         .endpoints
         .iter()
@@ -42,7 +42,7 @@ fn short_path(row: &Endpoint) -> String {
 }
 
 /// The table of endpoints.
-pub(super) fn overview(config: &PagesConfig) -> String {
+pub fn overview(config: &PagesConfig) -> String {
     let rows = config.endpoints.iter().map(|row| {
         let link = format!(
             "<a href=\"#{}\">{}</a>",
@@ -64,7 +64,7 @@ fn parameter_words(row: &Endpoint) -> String {
 }
 
 /// The parameters of an endpoint, with the path parameter first.
-pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
+pub fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
     row.route
         .names_a_model()
         .then_some(Param::Id)
@@ -73,7 +73,7 @@ pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
 }
 
 /// The section of one endpoint.
-pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
+pub fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let id = anchor(row);
     let mut html =
         format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
@@ -198,7 +198,7 @@ fn allowed(param: Param) -> String {
 }
 
 /// The table of parameters.
-pub(super) fn parameters(config: &PagesConfig) -> String {
+pub fn parameters(config: &PagesConfig) -> String {
     let rows = Param::ALL.map(|param| {
         let of = config
             .endpoints
@@ -228,7 +228,7 @@ pub(super) fn parameters(config: &PagesConfig) -> String {
 }
 
 /// The table of the envelope's fields.
-pub(super) fn envelope() -> String {
+pub fn envelope() -> String {
     stacking_table("Fields of the envelope", &FIELD_HEADS, rows("", ENVELOPE))
 }
 
@@ -249,7 +249,7 @@ fn listed_rows(listed: &PublishedField) -> Vec<Vec<String>> {
 }
 
 /// A row for each field and each nested field.
-pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
+pub fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for field in fields {
         let name = if path.is_empty() {
@@ -316,7 +316,7 @@ fn type_words(field: &ItemField) -> String {
 }
 
 /// The table of response headers.
-pub(super) fn headers() -> String {
+pub fn headers() -> String {
     let rows = HEADERS.iter().map(|header| {
         let on = if header.always {
             header.on.words()

@@ -19,7 +19,7 @@ use scoregate_base::routes::{
 
 use super::{people_pages::SCRIPT, *};
 
-pub(super) fn default() -> String {
+pub fn default() -> String {
     page(&PagesConfig::default())
 }
 

@@ -31,7 +31,7 @@ struct OpenApiDocument {
 }
 
 /// The API description as JSON text.
-pub(in crate::pages) fn document(config: &PagesConfig) -> String {
+pub fn document(config: &PagesConfig) -> String {
     let mut responses = NamedResponses::default();
     let paths = config
         .endpoints
@@ -96,7 +96,7 @@ fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
 }
 
 /// All paths that need no key, as part of a sentence.
-pub(super) fn public_paths(config: &PagesConfig) -> String {
+pub fn public_paths(config: &PagesConfig) -> String {
     let mut paths = vec![
         "/",
         DOCS,
@@ -151,7 +151,7 @@ fn security_schemes() -> Value {
 }
 
 /// The path below the server's address.
-pub(super) fn path(endpoint: &Endpoint) -> String {
+pub fn path(endpoint: &Endpoint) -> String {
     let path = endpoint.documented_path();
     path.strip_prefix(API_BASE).unwrap_or(&path).to_owned()
 }

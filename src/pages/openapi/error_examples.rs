@@ -19,7 +19,7 @@ const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
 ];
 
 /// The body of an error with this code.
-pub(super) fn body(row: &'static CodeRow) -> Value {
+pub fn body(row: &'static CodeRow) -> Value {
     let message = row.message();
     let mut members = vec![b'{'];
     ErrorBody::new(

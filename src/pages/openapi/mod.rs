@@ -7,7 +7,7 @@ mod parameters;
 mod responses;
 mod schemas;
 
-pub(super) use document::document;
+pub use document::document;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use super::schemas::{insert, reference};
 const IF_NONE_MATCH: &str = "If-None-Match";
 
 /// All parameters, by name.
-pub(super) fn all() -> Map<String, Value> {
+pub fn all() -> Map<String, Value> {
     let mut parameters: Map<_, _> = Param::ALL
         .map(|param| (param.name().to_owned(), parameter(param)))
         .into_iter()
@@ -20,7 +20,7 @@ pub(super) fn all() -> Map<String, Value> {
 }
 
 /// References to the parameters of an endpoint.
-pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
+pub fn of(endpoint: &Endpoint) -> Vec<Value> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
     let conditional = endpoint
         .stored

@@ -21,11 +21,11 @@ const SAID_BY_CONTENT: &str = "Content-Type";
 
 /// The responses added so far.
 #[derive(Default)]
-pub(super) struct NamedResponses(Map<String, Value>);
+pub struct NamedResponses(Map<String, Value>);
 
 impl NamedResponses {
     /// The responses of an endpoint, by status.
-    pub(super) fn of(&mut self, endpoint: &Endpoint) -> Value {
+    pub fn of(&mut self, endpoint: &Endpoint) -> Value {
         let mut responses = Map::new();
         let name = format!("200-{}", endpoint.name);
         responses.insert("200".into(), self.name(&name, || success(endpoint)));
@@ -47,7 +47,7 @@ impl NamedResponses {
     }
 
     /// All responses, and the headers to which they refer.
-    pub(super) fn finish(self) -> [Value; 2] {
+    pub fn finish(self) -> [Value; 2] {
         let headers = HEADERS.iter().filter(|header| {
             let mut responses = self.0.values();
             responses.any(|response| response["headers"].get(header.name).is_some())

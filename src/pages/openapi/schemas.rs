@@ -16,7 +16,7 @@ use scoregate_base::routes::{
 };
 
 /// All schemas, by name.
-pub(super) fn all(config: &PagesConfig) -> Map<String, Value> {
+pub fn all(config: &PagesConfig) -> Map<String, Value> {
     let mut schemas = Map::new();
     for endpoint in config.endpoints.iter() {
         schemas.insert(item_name(endpoint), item(endpoint, config.listed(endpoint)));
@@ -29,7 +29,7 @@ pub(super) fn all(config: &PagesConfig) -> Map<String, Value> {
 }
 
 /// The schema name of an endpoint's response.
-pub(super) fn answer_name(endpoint: &Endpoint) -> String {
+pub fn answer_name(endpoint: &Endpoint) -> String {
     format!("{}Answer", type_name(endpoint))
 }
 
@@ -43,7 +43,7 @@ fn type_name(endpoint: &Endpoint) -> String {
 }
 
 /// A reference to a component.
-pub(super) fn reference(kind: &str, name: &str) -> Value {
+pub fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
@@ -154,7 +154,7 @@ fn error(config: &PagesConfig) -> Value {
 }
 
 /// The parameter that errors with this code refer to.
-pub(super) fn subject(row: &CodeRow) -> Option<Param> {
+pub fn subject(row: &CodeRow) -> Option<Param> {
     let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
     of_the_plan.or_else(|| {
         Param::ALL
@@ -255,7 +255,7 @@ fn narrow(schema: &mut Value, property: &str, with: Value) {
 }
 
 /// Adds a keyword to a schema.
-pub(super) fn insert(schema: &mut Value, key: &str, value: Value) {
+pub fn insert(schema: &mut Value, key: &str, value: Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.insert(key.to_owned(), value);
     }

@@ -18,12 +18,12 @@ use scoregate_base::routes::{
 
 use super::{document::path, *};
 
-pub(super) fn described() -> Value {
+pub fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()
 }
 
 /// A validator for a schema of the description, with all components to which it refers.
-pub(super) fn validator(document: &Value, schema: &Value) -> Validator {
+pub fn validator(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
     jsonschema::options()

@@ -61,7 +61,7 @@ pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
 }
 
 /// The sums over all days.
-pub(super) fn total(days: &[DayAvailability]) -> DayAvailability {
+pub fn total(days: &[DayAvailability]) -> DayAvailability {
     let add = |part: fn(&DayAvailability) -> u64| days.iter().map(part).sum();
     DayAvailability {
         day: days.first().map(|first| first.day).unwrap_or_default(),
@@ -72,7 +72,7 @@ pub(super) fn total(days: &[DayAvailability]) -> DayAvailability {
 }
 
 /// Formats a share such as `99.98 %`. It is rounded down, so that only a complete share is `100 %`.
-pub(super) fn share(part: u64, whole: u64) -> String {
+pub fn share(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100 %".into();
     }
@@ -81,7 +81,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
 }
 
 /// Formats minutes as `2 d 3 h 5 min`, without the parts that are zero.
-pub(super) fn in_words(minutes: u64) -> String {
+pub fn in_words(minutes: u64) -> String {
     let parts = [
         (minutes / DAY_MINUTES, "d"),
         (minutes % DAY_MINUTES / 60, "h"),

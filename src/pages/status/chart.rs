@@ -14,14 +14,14 @@ const LEAST_HATCHED: u64 = 10;
 const LEAST_SOLID: u64 = 4;
 
 /// A day in a chart: `good` of `whole` minutes. Both are zero if there is no data.
-pub(super) struct ChartDay {
-    pub(super) label: String,
-    pub(super) good: u64,
-    pub(super) whole: u64,
+pub struct ChartDay {
+    pub label: String,
+    pub good: u64,
+    pub whole: u64,
 }
 
 /// The chart, with an id that is unique in the page, a title and a description for screen readers.
-pub(super) fn chart(id: &str, title: &str, description: &str, days: &[ChartDay]) -> String {
+pub fn chart(id: &str, title: &str, description: &str, days: &[ChartDay]) -> String {
     let width = STEP * u64::try_from(days.len()).unwrap_or(0);
     let bars = (0_u64..)
         .zip(days)

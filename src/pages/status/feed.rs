@@ -16,7 +16,7 @@ use super::{
 
 /// The feed of these messages, newest first. If there are no messages, the time of the feed is the start of the
 /// history.
-pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
+pub fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
     let service = xml(&site.service);
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
     let id = id_of(&["feed", &site.service, &site.url("/")]);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::pages::{Page, STATUS, content_policy::AllowedContent};
 
-pub(in crate::pages) const FEED: &str = "/status.atom";
+pub const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
 /// `Cache-Control` of these pages. They are the same for all clients, so even shared caches may reuse them for half a

@@ -5,22 +5,22 @@ use scoregate_store::{IncidentState, StatusMessage};
 
 /// The messages about one incident.
 #[derive(Debug)]
-pub(super) struct IncidentThread<'m> {
-    pub(super) number: u64,
-    pub(super) title: &'m str,
-    pub(super) state: IncidentState,
+pub struct IncidentThread<'m> {
+    pub number: u64,
+    pub title: &'m str,
+    pub state: IncidentState,
     /// The messages, newest first. Never empty.
-    pub(super) messages: Vec<&'m StatusMessage>,
+    pub messages: Vec<&'m StatusMessage>,
 }
 
 impl IncidentThread<'_> {
-    pub(super) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.state != IncidentState::Resolved
     }
 }
 
 /// Groups messages, which are listed newest first, by incident. The incident with the newest message comes first.
-pub(super) fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
+pub fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
     let mut threads: Vec<IncidentThread<'_>> = Vec::new();
     for message in messages {
         match threads
@@ -40,7 +40,7 @@ pub(super) fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
 }
 
 /// The name of a state on the page.
-pub(super) const fn name(state: IncidentState) -> &'static str {
+pub const fn name(state: IncidentState) -> &'static str {
     match state {
         IncidentState::Investigating => "Investigating",
         IncidentState::Identified => "Identified",
@@ -50,7 +50,7 @@ pub(super) const fn name(state: IncidentState) -> &'static str {
 }
 
 /// The text of a message as HTML, with a paragraph for each block of lines.
-pub(super) fn paragraphs(message: &str) -> String {
+pub fn paragraphs(message: &str) -> String {
     let blocks = message
         .split("\n\n")
         .map(str::trim)

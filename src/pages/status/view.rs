@@ -16,13 +16,12 @@ use super::{
 
 const TEMPLATE: &str = include_str!("status.html");
 /// The style sheet of the page, which is the text of its only `style` element.
-pub(super) const STYLE: &str =
-    concat!(include_str!("../docs/page.css"), include_str!("status.css"));
+pub const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("status.css"));
 /// Maximum number of resolved incidents that are shown.
 const PAST_INCIDENTS: usize = 20;
 
 /// The whole page. It states that it last changed at `changed_at`.
-pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) -> String {
+pub fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) -> String {
     let threads = threads(&status.messages);
     let incidents = incident_count(status, &threads);
     let (open, past): (Vec<_>, Vec<_>) = threads.into_iter().partition(IncidentThread::is_open);

@@ -11,47 +11,47 @@ use crate::server::{
 use scoregate_base::clock::{Clock, Mono};
 
 /// The state of a connection.
-pub(super) struct ActivityState {
-    pub(super) phase: ConnectionPhase,
-    pub(super) since: Mono,
+pub struct ActivityState {
+    pub phase: ConnectionPhase,
+    pub since: Mono,
     /// Requests whose responses have not been sent completely, with their start times.
-    pub(super) requests: SmallVec<[(u32, Mono); 2]>,
-    pub(super) next: u32,
+    pub requests: SmallVec<[(u32, Mono); 2]>,
+    pub next: u32,
     /// HTTP/1.1: whether the response is complete. The request ends when the response has been sent.
-    pub(super) response_complete: bool,
+    pub response_complete: bool,
     /// Bytes that wait for the socket.
-    pub(super) socket: UnsentBytes,
+    pub socket: UnsentBytes,
     /// HTTP/2: bytes that wait for the client's windows.
-    pub(super) bodies: UnsentBytes,
+    pub bodies: UnsentBytes,
     /// HTTP/2: requests without a complete response.
-    pub(super) unanswered: usize,
+    pub unanswered: usize,
     /// HTTP/2: unanswered requests whose body is awaited.
-    pub(super) awaited_bodies: usize,
+    pub awaited_bodies: usize,
     /// HTTP/2: the maximum total size of the awaited bodies.
-    pub(super) awaited_bytes: usize,
+    pub awaited_bytes: usize,
     /// HTTP/2: responses whose body has not been sent completely.
-    pub(super) unsent: usize,
+    pub unsent: usize,
     /// HTTP/2: responses without a body since the socket stopped accepting bytes.
-    pub(super) unsent_heads: usize,
+    pub unsent_heads: usize,
     /// HTTP/2: requests that have been refused since a response was last sent completely.
-    pub(super) refused: usize,
+    pub refused: usize,
     /// HTTP/2: whether too many requests were refused.
-    pub(super) takes_no_more: bool,
+    pub takes_no_more: bool,
     /// HTTP/2: start of the request head or frame that is still incomplete.
-    pub(super) incomplete: Option<Mono>,
-    pub(super) membership: ConnectionMembership,
-    pub(super) opened: Mono,
+    pub incomplete: Option<Mono>,
+    pub membership: ConnectionMembership,
+    pub opened: Mono,
     /// Response bytes that the client has read.
-    pub(super) taken: u64,
-    pub(super) retiring: Option<Mono>,
-    pub(super) cut: bool,
+    pub taken: u64,
+    pub retiring: Option<Mono>,
+    pub cut: bool,
     /// HTTP/2: bytes received since a request last began or ended.
-    pub(super) unsolicited: usize,
+    pub unsolicited: usize,
 }
 
 impl ActivityState {
     /// The state of a connection that was opened at this time.
-    pub(super) fn opened(opened: Mono) -> Self {
+    pub fn opened(opened: Mono) -> Self {
         Self {
             phase: ConnectionPhase::Opening,
             since: opened,
@@ -78,7 +78,7 @@ impl ActivityState {
     }
 
     /// Records that a body of this size, if any, was read or is no longer awaited.
-    pub(super) const fn no_longer_awaits(&mut self, body: Option<usize>) {
+    pub const fn no_longer_awaits(&mut self, body: Option<usize>) {
         if let Some(bytes) = body {
             self.awaited_bodies -= 1;
             self.awaited_bytes -= bytes;
@@ -87,7 +87,7 @@ impl ActivityState {
     }
 
     /// Records that the socket accepted bytes. The clock is read only if bytes were waiting.
-    pub(super) fn wrote(&mut self, bytes: usize, clock: &Clock) {
+    pub fn wrote(&mut self, bytes: usize, clock: &Clock) {
         self.unsolicited = self.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         self.socket.taken(bytes, || clock.coarse());
         if self.phase != ConnectionPhase::Streams {
@@ -97,7 +97,7 @@ impl ActivityState {
 
     /// The kind of the next deadline, if no other deadline is pending. While the kind stays the same, the deadline can only
     /// become later.
-    pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
+    pub fn sole_deadline(&self) -> Option<MissedDeadline> {
         let others = [
             self.socket.since(),
             self.bodies.since(),
@@ -109,7 +109,7 @@ impl ActivityState {
     }
 
     /// The part of the state that determines the next deadline.
-    pub(super) fn progress(&self) -> ConnectionProgress {
+    pub fn progress(&self) -> ConnectionProgress {
         let Self {
             phase,
             since,

@@ -25,7 +25,7 @@ use scoregate_base::clock::Clock;
 use super::activity_state::ActivityState;
 
 /// The activity of a connection, shared by its components.
-pub(in crate::server) struct ConnectionActivity {
+pub struct ConnectionActivity {
     pub(super) clock: Clock,
     // One lock protects the whole state, because the timer and `displacement` need a consistent view.
     state: Mutex<ActivityState>,
@@ -42,7 +42,7 @@ pub(in crate::server) struct ConnectionActivity {
 }
 
 impl ConnectionActivity {
-    pub(in crate::server) fn new(
+    pub fn new(
         clock: Clock,
         all_unsent: Arc<UnsentResponses>,
         applications: Arc<ApplicationConnections>,
@@ -63,19 +63,19 @@ impl ConnectionActivity {
     }
 
     /// The trust in the client, as recorded by the gateway.
-    pub(in crate::server) fn trust(&self) -> &ConnectionTrust {
+    pub fn trust(&self) -> &ConnectionTrust {
         &self.trust
     }
 
     /// Records that the connection belongs to a trusted proxy, which sends requests of many applications. The limits
     /// for a single client do not apply.
-    pub(in crate::server) fn belongs_to_no_application(&self) {
+    pub fn belongs_to_no_application(&self) {
         self.state().membership = ConnectionMembership::Exempt;
         self.trust.record_trusted_proxy();
     }
 
     /// Whether the application already had too many connections when this one was counted.
-    pub(in crate::server) fn is_surplus(&self) -> bool {
+    pub fn is_surplus(&self) -> bool {
         self.state().membership.is_surplus()
     }
 
@@ -98,14 +98,14 @@ impl ConnectionActivity {
     }
 
     /// Switches to HTTP/2.
-    pub(in crate::server) fn switch_to_http2(&self) {
+    pub fn switch_to_http2(&self) {
         let mut state = self.state();
         (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.coarse());
     }
 
     /// Records received bytes. Returns `false` if the connection must be closed because it received too many bytes
     /// without a request.
-    pub(in crate::server) fn received(&self, bytes: usize) -> bool {
+    pub fn received(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
             (state.phase, state.since) = (ConnectionPhase::Head, self.clock.coarse());
@@ -118,7 +118,7 @@ impl ConnectionActivity {
 
     /// HTTP/1.1: records that a request head is complete. The time of a request is measured from its first byte, except
     /// for the first request.
-    pub(in crate::server) fn request_started(&self) {
+    pub fn request_started(&self) {
         let mut state = self.state();
         state.response_complete = false;
         if state.requests.is_empty() {
@@ -132,7 +132,7 @@ impl ConnectionActivity {
     }
 
     /// HTTP/1.1: records that the response is complete. Returns whether the connection has to be closed after it.
-    pub(in crate::server) fn response_complete(&self) -> bool {
+    pub fn response_complete(&self) -> bool {
         let mut state = self.state();
         state.response_complete = true;
         self.count_for_application(&mut state);
@@ -140,7 +140,7 @@ impl ConnectionActivity {
     }
 
     /// Records that the kernel has accepted all bytes, the last `bytes` of them just now.
-    pub(in crate::server) fn flushed(&self, bytes: usize) {
+    pub fn flushed(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
         state.socket.end();
@@ -153,25 +153,25 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: counts a poll of the codec.
-    pub(in crate::server) fn count_poll(&self) {
+    pub fn count_poll(&self) {
         // Only the connection's task changes and reads the poll count, so no memory ordering is needed.
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// HTTP/2: the number of polls of the codec.
-    pub(in crate::server) fn polls(&self) -> usize {
+    pub fn polls(&self) -> usize {
         self.polls.load(Ordering::Relaxed)
     }
 
     /// HTTP/2: whether heads are read as they arrive.
-    pub(in crate::server) fn reads_freely(&self) -> bool {
+    pub fn reads_freely(&self) -> bool {
         self.trust.level() == TrustLevel::Admitted
     }
 
     /// HTTP/2: whether one more request head may be read. If all other requests are answered, a head is always read,
     /// regardless of pending responses, because the frame that opens a window may follow it. Requests whose body is
     /// awaited do not count, because the body arrives between heads.
-    pub(in crate::server) fn may_read_head(&self) -> bool {
+    pub fn may_read_head(&self) -> bool {
         let state = self.state();
         let limits = self.limits(&state);
         let unanswered = state.unanswered - state.awaited_bodies;
@@ -180,34 +180,34 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: whether a body is awaited.
-    pub(in crate::server) fn awaits_body(&self) -> bool {
+    pub fn awaits_body(&self) -> bool {
         self.state().awaited_bodies > 0
     }
 
     /// HTTP/2: whether the codec must not receive more requests, because too many were refused.
-    pub(in crate::server) fn takes_no_more(&self) -> bool {
+    pub fn takes_no_more(&self) -> bool {
         self.state().takes_no_more
     }
 
     /// HTTP/2: records whether a request head or a frame has arrived only in part.
-    pub(in crate::server) fn set_incomplete(&self, is_incomplete: bool) {
+    pub fn set_incomplete(&self, is_incomplete: bool) {
         self.state().incomplete = is_incomplete.then(|| self.clock.coarse());
     }
 
     /// Records that the socket accepted these bytes, and accepts no more for now.
-    pub(in crate::server) fn blocked(&self, bytes: usize) {
+    pub fn blocked(&self, bytes: usize) {
         let mut state = self.state();
         state.wrote(bytes, &self.clock);
         state.socket.begin(self.clock.coarse());
     }
 
     /// Whether written bytes wait for the socket.
-    pub(in crate::server) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.state().socket.since().is_some()
     }
 
     /// Marks the connection for closing after the next response, or after a short wait if there is no request.
-    pub(in crate::server) fn retire(&self) {
+    pub fn retire(&self) {
         let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);
         self.changed.notify_one();
@@ -215,7 +215,7 @@ impl ConnectionActivity {
 
     /// HTTP/2: records that a request was refused in a way that closes the connection. The connection does not wait for
     /// another request.
-    pub(in crate::server) fn end_when_answered(&self) {
+    pub fn end_when_answered(&self) {
         // The flag is stored before the connection is woken, because the connection reads it when it handles the
         // signal.
         self.ends_when_answered.store(true, Ordering::Relaxed);
@@ -223,45 +223,45 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: whether a request was refused in a way that closes the connection.
-    pub(in crate::server) fn ends_when_answered(&self) -> bool {
+    pub fn ends_when_answered(&self) -> bool {
         self.ends_when_answered.load(Ordering::Relaxed)
     }
 
     /// Whether all requests are answered and the socket has accepted the responses.
-    pub(in crate::server) fn is_answered(&self) -> bool {
+    pub fn is_answered(&self) -> bool {
         let state = self.state();
         state.requests.is_empty() && state.socket.since().is_none()
     }
 
     /// HTTP/2: whether the client has sent a valid key, or has received a response that leaves the connection open.
-    pub(in crate::server) fn was_served(&self) -> bool {
+    pub fn was_served(&self) -> bool {
         !self.ends_when_answered()
             && (self.trust.level() != TrustLevel::Anonymous || self.state().taken > 0)
     }
 
     /// Whether the connection has to be closed after the next response.
-    pub(in crate::server) fn is_retiring(&self) -> bool {
+    pub fn is_retiring(&self) -> bool {
         self.state().retiring.is_some()
     }
 
     /// Marks the connection for immediate closing, because its slot is needed.
-    pub(in crate::server) fn cut(&self) {
+    pub fn cut(&self) {
         self.state().cut = true;
         self.changed.notify_one();
     }
 
     /// Whether the connection has to be closed immediately.
-    pub(in crate::server) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.state().cut
     }
 
     /// Waits for a change of the state.
-    pub(in crate::server) async fn changed(&self) {
+    pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
     /// The state that decides whether this connection is displaced. `None` if it is already being closed.
-    pub(in crate::server) fn displacement_input(&self) -> Option<DisplacementInput> {
+    pub fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
         (!state.cut).then(|| DisplacementInput {
             is_authenticated: self.trust.level() != TrustLevel::Anonymous
@@ -274,12 +274,12 @@ impl ConnectionActivity {
     }
 
     /// The kind of the next deadline, if no other event is awaited and the connection does not have to be closed.
-    pub(in crate::server) fn sole_deadline(&self) -> Option<MissedDeadline> {
+    pub fn sole_deadline(&self) -> Option<MissedDeadline> {
         self.state().sole_deadline()
     }
 
     /// A snapshot of the state with the next deadline.
-    pub(in crate::server) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
+    pub fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
         let mut progress = state.progress();
         let limits = self.limits(&state);

@@ -6,5 +6,5 @@ mod stream_guard;
 #[cfg(test)]
 mod tests;
 
-pub(super) use connection_activity::ConnectionActivity;
-pub(super) use stream_guard::StreamGuard;
+pub use connection_activity::ConnectionActivity;
+pub use stream_guard::StreamGuard;

@@ -7,7 +7,7 @@ use crate::server::unsent::{StreamRefusal, UnsentResponse};
 use super::connection_activity::ConnectionActivity;
 
 /// A request on HTTP/2. The request ends when the guard is dropped.
-pub(in crate::server) struct StreamGuard {
+pub struct StreamGuard {
     activity: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
@@ -51,12 +51,12 @@ impl ConnectionActivity {
 
 impl StreamGuard {
     /// The activity of the connection.
-    pub(in crate::server) fn activity(&self) -> &Arc<ConnectionActivity> {
+    pub fn activity(&self) -> &Arc<ConnectionActivity> {
         &self.activity
     }
 
     /// Records that the response is complete.
-    pub(in crate::server) fn response_complete(&mut self, has_body: bool) {
+    pub fn response_complete(&mut self, has_body: bool) {
         let Self {
             activity,
             is_answered,
@@ -80,7 +80,7 @@ impl StreamGuard {
 
     /// Records that the body of the request, with at most this many bytes, has to be read before the response. Wakes
     /// the connection to read it.
-    pub(in crate::server) fn await_body(&mut self, max_bytes: usize) {
+    pub fn await_body(&mut self, max_bytes: usize) {
         if self.awaited_body.is_some() {
             return;
         }
@@ -93,7 +93,7 @@ impl StreamGuard {
     }
 
     /// Records that bytes of the response body were sent because the client's windows had room for them.
-    pub(in crate::server) fn sent(&self, bytes: usize) {
+    pub fn sent(&self, bytes: usize) {
         let mut state = self.activity.state();
         state.taken += bytes as u64;
         state.bodies.taken(bytes, || self.activity.clock.coarse());

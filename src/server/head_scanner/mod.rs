@@ -4,4 +4,4 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 
-pub(super) use scanner::{HeadLimit, HeadScanner};
+pub use scanner::{HeadLimit, HeadScanner};

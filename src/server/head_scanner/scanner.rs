@@ -24,10 +24,10 @@ use crate::server::{
 };
 
 /// Bytes that the codec rejects at any position in a head.
-pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
+pub const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these limits is larger than the gateway accepts, and is passed to another codec.
-pub(super) const MAX_SIZE: usize = LARGE_HEAD;
+pub const MAX_SIZE: usize = LARGE_HEAD;
 // With this number the usual codec allocates no memory for the fields of a request.
 const MAX_FIELDS: usize = 100;
 /// A head with fewer bytes cannot exceed the maximum number of fields.
@@ -39,9 +39,9 @@ const BLOCK: usize = 32;
 /// because it would then grow.
 const BODY_READ: u64 = 8_191;
 /// The end of a head.
-pub(super) const END: &[u8] = b"\r\n\r\n";
+pub const END: &[u8] = b"\r\n\r\n";
 
-pub(in crate::server) struct HeadScanner<'l> {
+pub struct HeadScanner<'l> {
     at: ScanState,
     last: u8,
     /// Bytes and complete header lines of the current head.
@@ -60,7 +60,7 @@ pub(in crate::server) struct HeadScanner<'l> {
 
 /// The state that the codec and the scanner of a connection share.
 #[derive(Default)]
-pub(in crate::server) struct HeadLimit {
+pub struct HeadLimit {
     /// The reason to stop the codec or to poll it again. Zero for most connections.
     // The codec and the scanner run in one task, so no memory ordering is needed.
     exception: AtomicU8,
@@ -75,7 +75,7 @@ const EXCEEDED: u8 = 1;
 /// Exception: the connection is closed after the response.
 const LAST: u8 = 2;
 /// The size of a body after which the connection is closed.
-pub(super) const ENDLESS: u64 = u64::MAX;
+pub const ENDLESS: u64 = u64::MAX;
 
 /// Position of the next byte in a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ enum ScanState {
 
 /// The reason to stop reading a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeadFault {
+pub enum HeadFault {
     Invalid,
     TooLarge,
     /// No fault: the head ends before this byte, and a body may follow.
@@ -102,23 +102,23 @@ pub(super) enum HeadFault {
 }
 
 impl HeadLimit {
-    pub(in crate::server) fn is_exceeded(&self) -> bool {
+    pub fn is_exceeded(&self) -> bool {
         self.exception.load(Ordering::Relaxed) & EXCEEDED != 0
     }
 
     /// Records that the connection is closed after the response.
-    pub(in crate::server) fn close(&self) {
+    pub fn close(&self) {
         self.exception.fetch_or(LAST, Ordering::Relaxed);
     }
 
     /// Whether there is no exception.
-    pub(in crate::server) fn is_usual(&self) -> bool {
+    pub fn is_usual(&self) -> bool {
         self.exception.load(Ordering::Relaxed) == 0
     }
 
     /// Records that a request with a body of this size was received. Returns whether another request may follow the
     /// body, which is not possible if the size is unknown or the codec has already read a part of the body.
-    pub(in crate::server) fn body_follows(&self, size: Option<u64>) -> bool {
+    pub fn body_follows(&self, size: Option<u64>) -> bool {
         let size = size.filter(|_| self.ends_with_head.load(Ordering::Relaxed));
         self.body.store(size.unwrap_or(ENDLESS), Ordering::Relaxed);
         size.is_some()
@@ -127,10 +127,7 @@ impl HeadLimit {
 
 impl<'l> HeadScanner<'l> {
     /// A stream that is checked by a scanner. A scanner without a limit passes on heads of any size.
-    pub(in crate::server) fn stream<S>(
-        stream: S,
-        limit: Option<&'l HeadLimit>,
-    ) -> FilteredIo<S, Self> {
+    pub fn stream<S>(stream: S, limit: Option<&'l HeadLimit>) -> FilteredIo<S, Self> {
         FilteredIo::new(stream, Self::new(limit))
     }
 
@@ -152,7 +149,7 @@ impl<'l> HeadScanner<'l> {
     }
 
     /// The bytes that were held back.
-    pub(in crate::server) fn into_held(self) -> Bytes {
+    pub fn into_held(self) -> Bytes {
         self.held
     }
 
@@ -280,7 +277,7 @@ fn first_head(bytes: &[u8]) -> &[u8] {
 }
 
 /// Whether the bytes contain a `#`, or an LF without CR.
-pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
+pub fn may_be_broken(bytes: &[u8]) -> bool {
     let Some((first, second)) = bytes.split_first() else {
         return false;
     };

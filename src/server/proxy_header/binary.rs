@@ -25,7 +25,7 @@ enum AddressBlock {
     Unix,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Reading {
+pub fn read(bytes: &[u8]) -> Reading {
     let signature = bytes.get(..SIGNATURE.len()).unwrap_or(bytes);
     if !SIGNATURE.starts_with(signature) {
         return Reading::Malformed;

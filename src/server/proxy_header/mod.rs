@@ -11,7 +11,7 @@ mod taking;
 mod tests;
 mod text;
 
-pub(super) use reading::LONGEST;
+pub use reading::LONGEST;
 pub use reading::Reading;
 pub use taking::read;
-pub(super) use taking::{NoHeader, take};
+pub use taking::{NoHeader, take};

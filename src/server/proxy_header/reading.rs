@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 /// Maximum length of a header of either version. A longer header of version 2 is rejected by its length field.
-pub(in crate::server) const LONGEST: usize = 536;
+pub const LONGEST: usize = 536;
 
 /// The result for the bytes received so far. Further bytes never change a final result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{
 
 /// The reason why no header was read.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::server) enum NoHeader {
+pub enum NoHeader {
     /// The bytes are not a header.
     #[error("the connection does not begin with a PROXY header")]
     Malformed,
@@ -39,7 +39,7 @@ pub fn read(bytes: &[u8]) -> Reading {
 /// header, which precede the rest of the stream.
 ///
 /// The caller must set a timeout. If the future is dropped, bytes are lost and the stream is unusable.
-pub(in crate::server) async fn take(
+pub async fn take(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<(Option<SocketAddr>, Bytes), NoHeader> {
     // The buffer never grows, because this many bytes are always enough for a decision.

@@ -16,7 +16,7 @@ const LONGEST_LINE: usize = 107;
 
 const BEGINNING: &[u8] = b"PROXY ";
 
-pub(super) fn read(bytes: &[u8]) -> Reading {
+pub fn read(bytes: &[u8]) -> Reading {
     let bytes = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
     // Only printable ASCII is accepted. A line feed without a carriage return is also rejected, because otherwise the
     // client's first line could be consumed as well.

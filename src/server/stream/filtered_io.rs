@@ -9,7 +9,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The filter of the input.
-pub(in crate::server) trait ReadFilter {
+pub trait ReadFilter {
     /// Reads from `stream` into `buffer`.
     fn poll_read(
         &mut self,
@@ -19,21 +19,21 @@ pub(in crate::server) trait ReadFilter {
     ) -> Poll<io::Result<()>>;
 }
 
-pub(in crate::server) struct FilteredIo<S, F> {
+pub struct FilteredIo<S, F> {
     stream: S,
     filter: F,
 }
 
 impl<S, F> FilteredIo<S, F> {
-    pub(in crate::server) fn new(stream: S, filter: F) -> Self {
+    pub fn new(stream: S, filter: F) -> Self {
         Self { stream, filter }
     }
 
-    pub(in crate::server) fn stream(&self) -> &S {
+    pub fn stream(&self) -> &S {
         &self.stream
     }
 
-    pub(in crate::server) fn into_filter(self) -> F {
+    pub fn into_filter(self) -> F {
         self.filter
     }
 }

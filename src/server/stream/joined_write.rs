@@ -21,7 +21,7 @@ thread_local! {
 
 /// Writes to an unbuffered stream. The `poll_write` of the stream must not call this function, because the buffer of
 /// the thread is borrowed.
-pub(super) fn poll(
+pub fn poll(
     stream: Pin<&mut impl AsyncWrite>,
     cx: &mut Context<'_>,
     slices: &[IoSlice<'_>],

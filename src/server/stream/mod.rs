@@ -5,6 +5,6 @@ mod joined_write;
 mod read_ahead;
 mod timed_io;
 
-pub(super) use filtered_io::{FilteredIo, ReadFilter};
-pub(super) use read_ahead::{ReadAhead, pass_on};
-pub(super) use timed_io::TimedIo;
+pub use filtered_io::{FilteredIo, ReadFilter};
+pub use read_ahead::{ReadAhead, pass_on};
+pub use timed_io::TimedIo;

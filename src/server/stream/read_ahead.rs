@@ -11,18 +11,18 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::filtered_io::{FilteredIo, ReadFilter};
 
-pub(in crate::server) struct ReadAhead(Bytes);
+pub struct ReadAhead(Bytes);
 
 impl ReadAhead {
     /// Puts `bytes` back in front of the stream.
-    pub(in crate::server) fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
+    pub fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
         FilteredIo::new(stream, Self(bytes))
     }
 }
 
 /// Moves as many bytes into a buffer as it has room for.
 #[cold]
-pub(in crate::server) fn pass_on(bytes: &mut Bytes, buffer: &mut ReadBuf<'_>) {
+pub fn pass_on(bytes: &mut Bytes, buffer: &mut ReadBuf<'_>) {
     let length = bytes.len().min(buffer.remaining());
     buffer.put_slice(bytes.get(..length).unwrap_or_default());
     bytes.advance(length);

@@ -18,7 +18,7 @@ use crate::server::activity::ConnectionActivity;
 
 use super::joined_write;
 
-pub(in crate::server) struct TimedIo {
+pub struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
     /// Bytes that the socket accepted and that are not recorded yet. A flush follows, or the connection ends.
@@ -26,7 +26,7 @@ pub(in crate::server) struct TimedIo {
 }
 
 impl TimedIo {
-    pub(in crate::server) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
+    pub fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
         Self {
             stream,
             activity,
@@ -36,7 +36,7 @@ impl TimedIo {
 
     /// Waits until the client has closed its side or reset the connection. Waits forever if bytes can be read, because
     /// they have to be read first.
-    pub(in crate::server) async fn closed(&self) {
+    pub async fn closed(&self) {
         if self
             .stream
             .ready(Interest::READABLE)

@@ -8,23 +8,23 @@ use serde_json::value::RawValue;
 use crate::cache::Members;
 
 /// A body that is a JSON array or object.
-pub(super) struct MappedBody<'b> {
+pub struct MappedBody<'b> {
     /// The whole body.
-    pub(super) raw: &'b RawValue,
+    pub raw: &'b RawValue,
     /// The members of the body, if it is an object.
     members: Option<Members<'b>>,
 }
 
 /// An error reported in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NoDataInBody {
+pub struct NoDataInBody {
     /// The reason that the body states.
     why: Option<String>,
 }
 
 impl<'b> MappedBody<'b> {
     /// Parses a body. The reason for a rejection is for the operator.
-    pub(super) fn of(body: &'b Bytes) -> Result<Self, String> {
+    pub fn of(body: &'b Bytes) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8")?;
         let start = text.trim_start();
         if !start.starts_with(['{', '[']) {
@@ -43,12 +43,12 @@ impl<'b> MappedBody<'b> {
         })
     }
 
-    pub(super) fn is_array(&self) -> bool {
+    pub fn is_array(&self) -> bool {
         self.members.is_none()
     }
 
     /// The id in a member of the body, if the body is an object.
-    pub(super) fn member(&self, name: &str) -> Result<Option<Cow<'b, str>>, String> {
+    pub fn member(&self, name: &str) -> Result<Option<Cow<'b, str>>, String> {
         let Some(members) = &self.members else {
             return Ok(None);
         };
@@ -61,7 +61,7 @@ impl<'b> MappedBody<'b> {
     /// The error that the body reports, if any. A body reports an error with `success: false` or, if the data is the
     /// whole body (`is_bare`), with an `error` text. An `error` next to the data is ignored. If the data is the whole
     /// body, a `success` that is neither true nor false is ignored too.
-    pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
+    pub fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else {
             return Ok(None);
         };
@@ -92,14 +92,14 @@ fn ill_formed(error: &serde_json::Error) -> String {
 impl NoDataInBody {
     /// Whether the reason is that a model or its data was not found, as in `No scores found for model 17`. A document
     /// is not removed if something else was not found.
-    pub(super) fn says_not_found(&self) -> bool {
+    pub fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
         let has_nothing = why.starts_with("no ") && why.contains(" found for model");
         has_nothing || (why.contains("model") && why.contains("not found"))
     }
 
     /// The reason, as text for the operator.
-    pub(super) fn reason(self) -> String {
+    pub fn reason(self) -> String {
         let Some(why) = self.why else {
             return "the body contains success: false".into();
         };
@@ -109,7 +109,7 @@ impl NoDataInBody {
 }
 
 /// The text of an id: a string, or a number as written. Other values are not ids.
-pub(super) fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
+pub fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).ok().map(Cow::<'_, str>::Owned),

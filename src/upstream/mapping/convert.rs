@@ -15,7 +15,7 @@ use scoregate_base::{
 };
 
 /// The value as JSON text. `None` if it cannot be converted.
-pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option<Cow<'v, str>> {
+pub fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option<Cow<'v, str>> {
     let text = value.get();
     match kind {
         PublishedKind::Any => Some(text.into()),

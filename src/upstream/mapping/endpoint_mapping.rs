@@ -64,15 +64,15 @@ words! {
 
 /// Facts about a response other than its body.
 #[derive(Debug)]
-pub(in crate::upstream) struct ResponseInfo {
+pub struct ResponseInfo {
     /// The backend's validators.
-    pub(in crate::upstream) source: Validators,
+    pub source: Validators,
     /// The time of the data, if the transport states it.
-    pub(in crate::upstream) dated: Option<Wall>,
+    pub dated: Option<Wall>,
     /// When the data will next change, if the backend states it.
-    pub(in crate::upstream) next_refresh: Option<Wall>,
+    pub next_refresh: Option<Wall>,
     /// The time of the response. It is used if the time of the data is unknown.
-    pub(in crate::upstream) now: Wall,
+    pub now: Wall,
 }
 
 impl Default for Mapping {

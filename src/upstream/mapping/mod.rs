@@ -17,7 +17,7 @@ mod template;
 mod tests;
 
 pub use convert::is_value_of;
-pub(super) use endpoint_mapping::ResponseInfo;
+pub use endpoint_mapping::ResponseInfo;
 pub use endpoint_mapping::{EndpointMapping, Mapping, NotFound};
 pub use fields::{BadItemMapping, ItemMapping, MappedField};
 pub use model_id::{BadIdPattern, IdPattern};

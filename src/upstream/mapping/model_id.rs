@@ -87,7 +87,7 @@ fn id_field(route: Route) -> &'static str {
 
 /// The id that a response states in an item or next to the data, if it differs from `requested`. A response without an
 /// id counts as a response about the requested model.
-pub(super) fn other_id<'b>(
+pub fn other_id<'b>(
     route: Route,
     requested: &ModelId,
     body: &MappedBody<'b>,

@@ -23,7 +23,7 @@ pub enum BadPointer {
 
 /// The reason why a pointer cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PointerError {
+pub enum PointerError {
     /// A name on the path occurs twice.
     Twice,
     /// The value is malformed.

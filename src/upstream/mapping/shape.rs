@@ -26,11 +26,11 @@ pub enum DataShape {
 }
 
 /// The data as an array.
-pub(super) struct Items<'b> {
+pub struct Items<'b> {
     /// The text of the array.
-    pub(super) data: Bytes,
+    pub data: Bytes,
     /// The items as the backend wrote them, each an object.
-    pub(super) each: Vec<&'b RawValue>,
+    pub each: Vec<&'b RawValue>,
 }
 
 impl DataShape {

@@ -10,7 +10,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const POLLS: u32 = 900;
 
 /// The value of a series.
-pub(super) fn value(side: SocketAddr, series: &str) -> u64 {
+pub fn value(side: SocketAddr, series: &str) -> u64 {
     let Reply::Response { body, .. } = Wire::open(side).unwrap().get("/metrics", "") else {
         panic!("no metrics")
     };

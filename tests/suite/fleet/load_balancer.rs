@@ -48,14 +48,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 const FIRST_DELIVERED: u32 = 100;
 
 /// A gateway that restarts on the same ports.
-pub(super) struct RestartedGateway {
-    pub(super) data_dir: TempDir,
+pub struct RestartedGateway {
+    pub data_dir: TempDir,
     public: ReservedPort,
     side: ReservedPort,
 }
 
 impl RestartedGateway {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             data_dir: TempDir::new().unwrap(),
             public: ReservedPort::new(),
@@ -63,22 +63,22 @@ impl RestartedGateway {
         }
     }
 
-    pub(super) fn public(&self) -> SocketAddr {
+    pub fn public(&self) -> SocketAddr {
         self.public.address()
     }
 
-    pub(super) fn side(&self) -> SocketAddr {
+    pub fn side(&self) -> SocketAddr {
         self.side.address()
     }
 
     /// Starts it, and waits until it serves.
-    pub(super) fn start(&self, environment: &[(&str, &str)]) -> Program {
+    pub fn start(&self, environment: &[(&str, &str)]) -> Program {
         let program = self.spawn(environment);
         program.public();
         program
     }
 
-    pub(super) fn spawn(&self, environment: &[(&str, &str)]) -> Program {
+    pub fn spawn(&self, environment: &[(&str, &str)]) -> Program {
         let [public, private] = [&self.public, &self.side].map(|port| port.address().to_string());
         let directory = self.data_dir.path().to_str().unwrap();
         let serve = [
@@ -94,19 +94,19 @@ impl RestartedGateway {
     }
 }
 
-pub(super) struct LoadBalancer {
+pub struct LoadBalancer {
     directory: TempDir,
     port: ReservedPort,
     _process: ChildProcess,
 }
 
 impl LoadBalancer {
-    pub(super) fn without_retries(gateways: &[RestartedGateway]) -> Self {
+    pub fn without_retries(gateways: &[RestartedGateway]) -> Self {
         Self::start(WITHOUT_RETRIES, gateways)
     }
 
     /// Starts `HAProxy` as the profile `fleet` of the compose file does.
-    pub(super) fn shipped(gateways: &[RestartedGateway]) -> Self {
+    pub fn shipped(gateways: &[RestartedGateway]) -> Self {
         Self::start(SHIPPED, gateways)
     }
 
@@ -146,12 +146,12 @@ impl LoadBalancer {
         }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
     /// Waits until every server is in use.
-    pub(super) fn uses_all(&self) {
+    pub fn uses_all(&self) {
         // The backend and its three servers.
         self.waits_until(|state| {
             let is_up = |line: &&str| line.starts_with("gateways,") && line.contains(",UP,");
@@ -160,7 +160,7 @@ impl LoadBalancer {
     }
 
     /// Waits until this server is no longer used.
-    pub(super) fn excludes(&self, number: usize) {
+    pub fn excludes(&self, number: usize) {
         let line = format!("gateways,{number},");
         self.waits_until(|state| {
             state
@@ -199,11 +199,7 @@ impl Drop for EndOfLoad<'_> {
 }
 
 /// Sends requests while `work` runs. Returns the number of delivered ones, and every other reply.
-pub(super) fn requests_during(
-    address: SocketAddr,
-    key: &str,
-    work: impl FnOnce(),
-) -> (u32, Vec<String>) {
+pub fn requests_during(address: SocketAddr, key: &str, work: impl FnOnce()) -> (u32, Vec<String>) {
     let is_done = AtomicBool::new(false);
     let delivered = AtomicU32::new(0);
     let failed = std::thread::scope(|scope| {

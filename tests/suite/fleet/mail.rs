@@ -21,7 +21,7 @@ const MAILS: usize = 60;
 const MESSAGE: &str = r#"{"type":"sign_up","data":{}}"#;
 
 /// Runs a statement on the database.
-pub(super) fn sql(site: &Site, statement: &str) -> String {
+pub fn sql(site: &Site, statement: &str) -> String {
     let output = unprivileged("psql")
         .args(["-q", "-t", "-A", "-c", statement, &site.url])
         .output()

@@ -24,19 +24,19 @@ const EXCEEDED: u32 = 600;
 const PROMPT: Duration = Duration::from_millis(250);
 
 /// Number of tokens that a limit per minute refills in this time, rounded up.
-pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
+pub fn refilled(limit: u32, seconds: f64) -> u32 {
     let tokens = (f64::from(limit) * seconds / 60.0).ceil();
     (0..=limit * 10)
         .find(|whole| f64::from(*whole) >= tokens)
         .unwrap()
 }
 
-pub(super) fn seconds_since(clock: &Clock, start: Mono) -> f64 {
+pub fn seconds_since(clock: &Clock, start: Mono) -> f64 {
     clock.mono().since(start).as_secs_f64()
 }
 
 /// Sends this many requests and returns the number of 200s.
-pub(super) fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
+pub fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
     let mut connection = Wire::open(public).unwrap();
     (0..count)
         .map(|_| u32::from(connection.get(TARGET, key).status_and_code().0 == 200))

@@ -49,7 +49,7 @@ fn nodes_until(site: &Site, is_expected: impl Fn(&Value) -> bool) -> Value {
 }
 
 /// The response of the side port to a request over its socket.
-pub(super) fn side(data_dir: &Path, target: &str) -> Value {
+pub fn side(data_dir: &Path, target: &str) -> Value {
     let mut socket = UnixStream::connect(data_dir.join("scoregate.sock")).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).unwrap();

@@ -8,13 +8,13 @@ use std::{
 
 use super::*;
 
-pub(super) const SETTINGS: [&str; 1] = ["fsync=off"];
+pub const SETTINGS: [&str; 1] = ["fsync=off"];
 const QUOTA: u32 = 2_000;
 /// The first of three shares of the grace.
 const GRACE: u32 = 7;
 
 /// A site whose database is stopped and restarted.
-pub(super) fn restartable_site() -> (PostgresServer, Site) {
+pub fn restartable_site() -> (PostgresServer, Site) {
     let server = PostgresServer::start(&SETTINGS);
     let site = Site {
         url: server.url(),
@@ -25,17 +25,17 @@ pub(super) fn restartable_site() -> (PostgresServer, Site) {
 }
 
 /// A gateway with access to its side port.
-pub(super) struct ObservedGateway {
-    pub(super) gateway: SiteGateway,
+pub struct ObservedGateway {
+    pub gateway: SiteGateway,
     probes: SocketAddr,
 }
 
 impl ObservedGateway {
-    pub(super) fn start(site: &Site, data_dir: TempDir) -> Self {
+    pub fn start(site: &Site, data_dir: TempDir) -> Self {
         Self::start_with(&site.environment(), data_dir)
     }
 
-    pub(super) fn start_with(environment: &[(&str, &str)], data_dir: TempDir) -> Self {
+    pub fn start_with(environment: &[(&str, &str)], data_dir: TempDir) -> Self {
         let program = Program::serve(data_dir.path(), environment);
         let (public, probes) = program.ports();
         Self {
@@ -80,7 +80,7 @@ impl ObservedGateway {
         text
     }
 
-    pub(super) fn metric(&self, name: &str) -> String {
+    pub fn metric(&self, name: &str) -> String {
         let all = self.side("/metrics");
         let line = all
             .lines()
@@ -90,12 +90,12 @@ impl ObservedGateway {
     }
 
     /// Waits until the local copy contains this text.
-    pub(super) fn copies(&self, text: &str) {
+    pub fn copies(&self, text: &str) {
         until(|| is_copied(self.gateway.data_dir.path(), text));
     }
 
     /// Sends requests until one has this code, and returns the number of 200s.
-    pub(super) fn served_until(&self, key: &str, code: &str) -> u32 {
+    pub fn served_until(&self, key: &str, code: &str) -> u32 {
         let mut connection = Wire::open(self.gateway.public).unwrap();
         let mut served = 0;
         until(|| {
@@ -111,12 +111,12 @@ impl ObservedGateway {
         revalidated(self.gateway.public, key, tag)
     }
 
-    pub(super) fn raw(&self, request: &str) -> String {
+    pub fn raw(&self, request: &str) -> String {
         raw(self.gateway.public, request)
     }
 
     /// The entity tag of the document.
-    pub(super) fn tag(&self, key: &str) -> String {
+    pub fn tag(&self, key: &str) -> String {
         let head = self.raw(&format!(
             "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
         ));
@@ -130,7 +130,7 @@ impl ObservedGateway {
 }
 
 /// The response to a conditional request with the entity tag of the caller's copy.
-pub(super) fn revalidated(public: SocketAddr, key: &str, tag: &str) -> String {
+pub fn revalidated(public: SocketAddr, key: &str, tag: &str) -> String {
     let request = format!(
         "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nIf-None-Match: {tag}\r\nConnection: close\r\n\r\n"
     );
@@ -145,7 +145,7 @@ fn raw(public: SocketAddr, request: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub(super) fn digest(key: &str) -> String {
+pub fn digest(key: &str) -> String {
     Digest::of(key).to_string()
 }
 

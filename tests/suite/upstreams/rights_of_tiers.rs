@@ -13,7 +13,7 @@ use crate::{
     world::{Customer, World},
 };
 
-pub(super) const SETTINGS: &str = r#"
+pub const SETTINGS: &str = r#"
 guard.per_minute = 1000000
 
 [endpoints.prices]
@@ -159,7 +159,7 @@ fn prices(margin: &str) -> Act {
 }
 
 /// Data whose reserved fields have unique values.
-pub(super) fn backend(received: &Received) -> Act {
+pub fn backend(received: &Received) -> Act {
     let data = if received.target().contains("/prices") {
         r#"[{"margin":7.125,"id":"atlas","undeclared":7.375,"seller":{"rebate":7.25,"name":"a","x":2}}]"#
     } else if received.target().ends_with("/models/atlas") {

@@ -9,7 +9,7 @@ use jiff::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-pub(super) const NANOS: u64 = 1_000_000_000;
+pub const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
 /// Wall time: nanoseconds since 1970-01-01 UTC. It may step, so it is used only for calendar decisions. For a minute
@@ -22,18 +22,18 @@ pub struct Wall(pub(super) u64);
 pub struct Mono(pub(super) u64);
 
 /// Monotonic time starts at ten years, so that times before the start can be represented.
-pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
+pub const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
 
 /// Nanoseconds since boot. This clock continues during suspend and cannot be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Boot(pub(super) u64);
+pub struct Boot(pub u64);
 
 /// One reading of the machine's clocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockReading {
-    pub(super) wall: Wall,
-    pub(super) mono: Mono,
-    pub(super) boot: Boot,
+pub struct ClockReading {
+    pub wall: Wall,
+    pub mono: Mono,
+    pub boot: Boot,
 }
 
 /// A day of the UTC calendar, counted from 1970-01-01.
@@ -170,20 +170,20 @@ impl Mono {
 
 impl Boot {
     /// The duration since `earlier`; zero if `earlier` is later.
-    pub(super) const fn since(self, earlier: Self) -> Duration {
+    pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl ClockReading {
-    pub(super) const fn now(self) -> Now {
+    pub const fn now(self) -> Now {
         Now {
             wall: self.wall,
             mono: self.mono,
         }
     }
 
-    pub(super) fn later(self, by: Duration) -> Self {
+    pub fn later(self, by: Duration) -> Self {
         let boot = Boot(self.boot.0.saturating_add(nanos(by)));
         Self {
             wall: self.wall.plus(by),
@@ -353,7 +353,7 @@ fn has_offset_of_days(text: &str) -> bool {
     is_offset && offset.get(..2).is_some_and(|hours| hours >= "24")
 }
 
-pub(super) fn nanos(duration: Duration) -> u64 {
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

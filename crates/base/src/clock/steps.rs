@@ -66,7 +66,7 @@ pub enum ClockEvent {
 
 /// Decides which wall time applies.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timeline {
+pub struct Timeline {
     /// The offset in force: wall clock minus boot-time clock.
     offset: i128,
     /// A step forward that is not followed yet.
@@ -95,7 +95,7 @@ enum OffsetChange {
 
 impl Timeline {
     /// A timeline that begins with these times.
-    pub(super) fn new(wall: Wall, boot: Boot) -> Self {
+    pub fn new(wall: Wall, boot: Boot) -> Self {
         Self {
             offset: offset(wall, boot),
             ahead: None,
@@ -103,7 +103,7 @@ impl Timeline {
     }
 
     /// The next timeline, the wall time that applies, and the event since the last reading.
-    pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
+    pub fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
         let shown = offset(wall, boot);
         let extrapolated = at(self.offset, boot);
         let stepped = |direction, from, applies| ClockEvent::Stepped {
@@ -182,7 +182,7 @@ fn at(offset: i128, boot: Boot) -> Wall {
 type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 
 /// The timeline that the clones of a clock share.
-pub(super) struct SharedTimeline {
+pub struct SharedTimeline {
     /// Wall clock minus monotonic time while no step is pending, otherwise [`UNDECIDED`]. If it is decided, requests do
     /// not need the lock.
     agreed: AtomicU64,
@@ -193,7 +193,7 @@ pub(super) struct SharedTimeline {
 }
 
 impl SharedTimeline {
-    pub(super) fn new(shown: ClockReading) -> Self {
+    pub fn new(shown: ClockReading) -> Self {
         Self {
             agreed: AtomicU64::new(apart(shown.now())),
             correction: AtomicI64::new(0),
@@ -203,7 +203,7 @@ impl SharedTimeline {
     }
 
     /// The wall time of the reference clock when the machine's clock shows `wall`.
-    pub(super) fn corrected(&self, wall: Wall) -> Wall {
+    pub fn corrected(&self, wall: Wall) -> Wall {
         Wall(
             wall.0
                 .saturating_add_signed(self.correction.load(Ordering::Relaxed)),
@@ -212,7 +212,7 @@ impl SharedTimeline {
 
     /// Follows a reference clock that differs by `difference` nanoseconds, if this changes the correction by more than
     /// `uncertainty`.
-    pub(super) fn correct(&self, difference: i64, uncertainty: Duration) {
+    pub fn correct(&self, difference: i64, uncertainty: Duration) {
         let change = self.correction.load(Ordering::Relaxed).abs_diff(difference);
         if u128::from(change) > uncertainty.as_nanos() {
             self.correction.store(difference, Ordering::Relaxed);
@@ -220,14 +220,14 @@ impl SharedTimeline {
     }
 
     /// Whether a reading needs no decision, because both clocks advanced equally.
-    pub(super) fn agree(&self, now: Now) -> bool {
+    pub fn agree(&self, now: Now) -> bool {
         // Relaxed, because an older value only leads to `decide`, which decides under the lock.
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
     /// Decides the time of a reading. The clocks are read under the lock, so that readings are processed in order.
-    pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
+    pub fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = self.timeline.lock();
         let shown = read();
         let (next, wall, event) = timeline.read(self.corrected(shown.wall), shown.boot);
@@ -254,7 +254,7 @@ impl SharedTimeline {
         now
     }
 
-    pub(super) fn report_to(&self, listener: Listener) {
+    pub fn report_to(&self, listener: Listener) {
         *self.listener.lock() = Some(listener);
     }
 }

@@ -43,7 +43,7 @@ pub struct Clock {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum ClockSource {
+pub enum ClockSource {
     /// The machine's clocks, and the monotonic clock's value at startup.
     System {
         started: u64,

@@ -9,44 +9,44 @@ use super::bit_set::BitSet;
 #[error("a record of evidence cannot be read: it is damaged or was written by a newer release")]
 pub struct BadEvidence;
 
-pub(super) struct Writer(Vec<u8>);
+pub struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(super) fn of(version: u8) -> Self {
+    pub fn of(version: u8) -> Self {
         Self(vec![version])
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    pub(super) fn short(&mut self, value: u16) {
+    pub fn short(&mut self, value: u16) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn number(&mut self, value: u32) {
+    pub fn number(&mut self, value: u32) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn long(&mut self, value: u64) {
+    pub fn long(&mut self, value: u64) {
         self.bytes(&value.to_le_bytes());
     }
 
-    pub(super) fn set<const WORDS: usize>(&mut self, set: &BitSet<WORDS>) {
+    pub fn set<const WORDS: usize>(&mut self, set: &BitSet<WORDS>) {
         for word in set.words() {
             self.long(*word);
         }
     }
 
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
-pub(super) struct Reader<'b>(&'b [u8]);
+pub struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
-    pub(super) fn of(bytes: &'b [u8], version: u8) -> Result<Self, BadEvidence> {
+    pub fn of(bytes: &'b [u8], version: u8) -> Result<Self, BadEvidence> {
         let mut reader = Self(bytes);
         let [found] = reader.bytes()?;
         if found == version {
@@ -56,25 +56,25 @@ impl<'b> Reader<'b> {
         }
     }
 
-    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadEvidence> {
+    pub fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadEvidence> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or(BadEvidence)?;
         self.0 = rest;
         Ok(*bytes)
     }
 
-    pub(super) fn short(&mut self) -> Result<u16, BadEvidence> {
+    pub fn short(&mut self) -> Result<u16, BadEvidence> {
         self.bytes().map(u16::from_le_bytes)
     }
 
-    pub(super) fn number(&mut self) -> Result<u32, BadEvidence> {
+    pub fn number(&mut self) -> Result<u32, BadEvidence> {
         self.bytes().map(u32::from_le_bytes)
     }
 
-    pub(super) fn long(&mut self) -> Result<u64, BadEvidence> {
+    pub fn long(&mut self) -> Result<u64, BadEvidence> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    pub(super) fn set<const WORDS: usize>(&mut self) -> Result<BitSet<WORDS>, BadEvidence> {
+    pub fn set<const WORDS: usize>(&mut self) -> Result<BitSet<WORDS>, BadEvidence> {
         let mut words = [0; WORDS];
         for word in &mut words {
             *word = self.long()?;
@@ -83,12 +83,12 @@ impl<'b> Reader<'b> {
     }
 
     /// Whether more bytes follow.
-    pub(super) const fn has_more(&self) -> bool {
+    pub const fn has_more(&self) -> bool {
         !self.0.is_empty()
     }
 
     /// The value, if no bytes follow.
-    pub(super) fn finish<T>(self, read: T) -> Result<T, BadEvidence> {
+    pub fn finish<T>(self, read: T) -> Result<T, BadEvidence> {
         if self.has_more() {
             Err(BadEvidence)
         } else {

@@ -8,7 +8,7 @@ use super::{
 use crate::clock::Wall;
 
 const MILLIS_A_MINUTE: u64 = 60_000;
-pub(super) const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
+pub const MILLIS_AN_HOUR: u64 = 60 * MILLIS_A_MINUTE;
 /// Networks that were used within a window of this length count as concurrent.
 const WINDOW_MINUTES: u64 = 10;
 /// The value of `first_minute` if no model was requested.

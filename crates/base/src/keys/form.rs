@@ -12,8 +12,7 @@ use super::digest::Digest;
 use crate::secret::Secret;
 
 /// The digits of keys and ids.
-pub(super) const BASE62: &[u8; 62] =
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 const RANDOM: usize = 30;
 const CHECK: usize = 6;

@@ -10,7 +10,7 @@ use crate::clock::Mono;
 
 const MINUTE: u64 = 60_000_000_000;
 /// Millionths of a token per token.
-pub(super) const TOKEN: i64 = 1_000_000;
+pub const TOKEN: i64 = 1_000_000;
 
 /// A token bucket. By default it is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -214,12 +214,7 @@ impl AccountBalance {
 }
 
 /// Status of a bucket at `now`.
-pub(super) fn bucket_status(
-    rule: LimitRule,
-    bucket: TokenBucket,
-    limit: u32,
-    now: Now,
-) -> LimitStatus {
+pub fn bucket_status(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
     // The time is reported in whole seconds, and rounded up so that it is never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();

@@ -6,7 +6,7 @@ use proptest::{
 };
 
 /// Whether one of this many schedules breaks a rule. The schedules are the same in each run.
-pub(super) fn is_found<S: Strategy>(
+pub fn is_found<S: Strategy>(
     schedules: &S,
     most: u32,
     mut breaks_rule: impl FnMut(S::Value) -> bool,
@@ -16,7 +16,7 @@ pub(super) fn is_found<S: Strategy>(
 }
 
 /// Takes one of the messages in flight, or, with `again`, a copy of it.
-pub(super) fn pick<T: Clone>(from: &mut Vec<T>, which: usize, again: bool) -> Option<T> {
+pub fn pick<T: Clone>(from: &mut Vec<T>, which: usize, again: bool) -> Option<T> {
     let index = which.checked_rem(from.len())?;
     Some(if again {
         from[index].clone()

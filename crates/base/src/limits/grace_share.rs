@@ -39,7 +39,7 @@ impl GraceShare {
 
 /// Number of units that are reserved together if an application may owe `part` units. A crash loses at most this many
 /// units.
-pub(super) fn grace_block(part: u32) -> u32 {
+pub fn grace_block(part: u32) -> u32 {
     (part / BLOCKS).max(1)
 }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::day_ledger::NodeTotals;
 
 /// Number of days in a month, small enough that schedules contain several months.
-pub(super) const MONTH: usize = 2;
+pub const MONTH: usize = 2;
 
 /// The correct rules of the ledger and the nodes, and incorrect variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LedgerRules {
+pub enum LedgerRules {
     Totals,
     /// Bug: requests and replies carry numbers of units instead of totals.
     Increments,
@@ -37,36 +37,36 @@ pub(super) enum LedgerRules {
 
 /// A ledger, which opens days and never reopens one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LedgerRows {
-    pub(super) today: usize,
+pub struct LedgerRows {
+    pub today: usize,
     /// Units granted and not returned, by day and by month.
-    pub(super) days: BTreeMap<usize, u64>,
-    pub(super) months: BTreeMap<usize, u64>,
+    pub days: BTreeMap<usize, u64>,
+    pub months: BTreeMap<usize, u64>,
     /// Totals of a node on a day.
-    pub(super) nodes: BTreeMap<(usize, usize), NodeTotals>,
+    pub nodes: BTreeMap<(usize, usize), NodeTotals>,
 }
 
 impl LedgerRows {
-    pub(super) fn of_day(&self, day: usize) -> u64 {
+    pub fn of_day(&self, day: usize) -> u64 {
         self.days.get(&day).copied().unwrap_or_default()
     }
 
-    pub(super) fn of_month(&self, month: usize) -> u64 {
+    pub fn of_month(&self, month: usize) -> u64 {
         self.months.get(&month).copied().unwrap_or_default()
     }
 
-    pub(super) fn node(&self, day: usize, id: usize) -> NodeTotals {
+    pub fn node(&self, day: usize, id: usize) -> NodeTotals {
         self.nodes.get(&(day, id)).copied().unwrap_or_default()
     }
 
     /// Units of a day that nodes hold.
-    pub(super) fn held(&self, day: usize) -> u64 {
+    pub fn held(&self, day: usize) -> u64 {
         let nodes = self.nodes.range((day, 0)..(day + 1, 0));
         nodes.map(|(_, node)| u64::from(node.held())).sum()
     }
 
     /// Units that are granted in these rows but not in the older rows. A failover to the older rows loses them.
-    pub(super) fn granted_since(&self, older: &Self) -> u64 {
+    pub fn granted_since(&self, older: &Self) -> u64 {
         self.nodes
             .iter()
             .map(|((day, id), node): (&(usize, usize), &NodeTotals)| {

@@ -22,7 +22,7 @@ use crate::limits::bucket::TOKEN;
 
 /// The lifetime of a token lease.
 // This is longer than the time until a lease in use is renewed plus the time until an unused lease is returned.
-pub(super) const LIFETIME: Duration = Duration::from_secs(100);
+pub const LIFETIME: Duration = Duration::from_secs(100);
 /// Delay before the next report while other gateways hold the whole limit. They return unused tokens within half a
 /// minute.
 const ALL_HELD: Duration = Duration::from_secs(1);

@@ -56,11 +56,7 @@ pub enum FieldShape {
     Texts,
 }
 
-pub(super) const fn field(
-    name: &'static str,
-    shape: FieldShape,
-    meaning: &'static str,
-) -> ItemField {
+pub const fn field(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
     ItemField {
         name,
         shape,
@@ -71,11 +67,7 @@ pub(super) const fn field(
     }
 }
 
-pub(super) const fn nullable(
-    name: &'static str,
-    shape: FieldShape,
-    meaning: &'static str,
-) -> ItemField {
+pub const fn nullable(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
     ItemField {
         name,
         shape,
@@ -86,11 +78,7 @@ pub(super) const fn nullable(
     }
 }
 
-pub(super) const fn maybe(
-    name: &'static str,
-    shape: FieldShape,
-    meaning: &'static str,
-) -> ItemField {
+pub const fn maybe(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
     ItemField {
         name,
         shape,
@@ -101,11 +89,7 @@ pub(super) const fn maybe(
     }
 }
 
-pub(super) const fn requested(
-    name: &'static str,
-    shape: FieldShape,
-    meaning: &'static str,
-) -> ItemField {
+pub const fn requested(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
     ItemField {
         name,
         shape,
@@ -116,11 +100,7 @@ pub(super) const fn requested(
     }
 }
 
-pub(super) const fn paid(
-    name: &'static str,
-    shape: FieldShape,
-    meaning: &'static str,
-) -> ItemField {
+pub const fn paid(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
     ItemField {
         name,
         shape,

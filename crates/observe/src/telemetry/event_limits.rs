@@ -15,7 +15,7 @@ const BURST: u64 = 10;
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// The target of reports. They are not limited, and `log` enables them at every level, because a report is written only
 /// after events that were enabled.
-pub(super) const REPORTS: &str = "scoregate::event_limits";
+pub const REPORTS: &str = "scoregate::event_limits";
 
 /// The number of events of a call site since the last report.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,11 @@ struct CountedEvents {
 /// The limits, as a layer in front of the layer that writes. Clones share their counts.
 // Each count is updated in one step, so a panic leaves nothing half changed. There is at most one count for each call site.
 #[derive(Clone, Default)]
-pub(super) struct EventLimits(Arc<Mutex<HashMap<Identifier, CountedEvents>>>);
+pub struct EventLimits(Arc<Mutex<HashMap<Identifier, CountedEvents>>>);
 
 impl EventLimits {
     /// Starts the reporting thread, which ends with the process.
-    pub(super) fn report_from_a_thread(&self) -> std::io::Result<()> {
+    pub fn report_from_a_thread(&self) -> std::io::Result<()> {
         let limits = self.clone();
         let thread = std::thread::Builder::new().name("event-limits".into());
         let started = thread.spawn(move || {
@@ -44,7 +44,7 @@ impl EventLimits {
     }
 
     /// Logs how many events were dropped since the last report.
-    pub(super) fn report(&self) {
+    pub fn report(&self) {
         // The lock is released before the reports are logged.
         let counted = std::mem::take(&mut *self.0.lock());
         for CountedEvents { place, number } in counted.into_values() {

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 
 #[derive(Clone, Default)]
-pub(super) struct KeptBytes(Arc<Mutex<Vec<u8>>>);
+pub struct KeptBytes(Arc<Mutex<Vec<u8>>>);
 
 impl Write for KeptBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -22,7 +22,7 @@ impl Write for KeptBytes {
 
 impl KeptBytes {
     /// The text written since the last call.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let bytes = std::mem::take(&mut *self.0.lock());
         String::from_utf8(bytes).unwrap()
     }

@@ -22,7 +22,7 @@ const BATCH: usize = 1 << 16;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Appends a line with its line feed. Runs on the writer's thread.
-pub(super) type FormatLine = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
+pub type FormatLine = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
 
 enum WriterItem {
     Line(FormatLine),
@@ -32,14 +32,14 @@ enum WriterItem {
 
 /// The sending side of a writer thread. It is cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct LineWriter {
+pub struct LineWriter {
     queue: SyncSender<WriterItem>,
     lost: Arc<LostLines>,
 }
 
 /// Counts lines that were not written. The counter can be attached later. Earlier losses are then added to it.
 #[derive(Debug, Default)]
-pub(super) struct LostLines {
+pub struct LostLines {
     counter: OnceLock<Counter>,
     /// Lines lost before a counter was attached. Always assigned as a whole, so a panic cannot leave a partial change.
     before: Mutex<u64>,
@@ -60,7 +60,7 @@ impl LostLines {
     }
 
     /// Attaches a counter. Only the first counter is used.
-    pub(super) fn count_in(&self, counter: Counter) {
+    pub fn count_in(&self, counter: Counter) {
         let mut before = self.before.lock();
         let counter = self.counter.get_or_init(|| counter);
         counter.increment(std::mem::take(&mut *before));
@@ -70,7 +70,7 @@ impl LostLines {
 impl LineWriter {
     /// Starts the thread that writes lines to `out`, with a queue of `most` lines. The process does not wait for this
     /// thread at exit.
-    pub(super) fn start(
+    pub fn start(
         name: &str,
         most: usize,
         out: impl Write + Send + 'static,
@@ -85,12 +85,12 @@ impl LineWriter {
     }
 
     /// The count of lost lines.
-    pub(super) fn lost(&self) -> &LostLines {
+    pub fn lost(&self) -> &LostLines {
         &self.lost
     }
 
     /// Queues a line, or counts it as lost if the queue is full. Never blocks.
-    pub(super) fn send(&self, line: FormatLine) {
+    pub fn send(&self, line: FormatLine) {
         match self.queue.try_send(WriterItem::Line(line)) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost.add(1),
@@ -98,7 +98,7 @@ impl LineWriter {
     }
 
     /// Waits until every queued line is written, for at most `timeout`. Returns whether all lines were written.
-    pub(super) fn finish(&self, timeout: Duration) -> bool {
+    pub fn finish(&self, timeout: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
         // If the queue is full, the reader is stalled, so waiting would be pointless.
         if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {

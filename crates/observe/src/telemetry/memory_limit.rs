@@ -8,7 +8,7 @@ const MACHINE: &str = "/proc/meminfo";
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The limit in bytes; `None` if the system reports none.
-pub(super) fn memory_limit() -> Option<u64> {
+pub fn memory_limit() -> Option<u64> {
     lowest(&|path| fs::read_to_string(path).ok())
 }
 

@@ -13,17 +13,17 @@ use rustix::{
 use super::memory_limit::memory_limit;
 
 /// The only metric that the recorder cannot hold, because it is a counter with a fraction.
-pub(super) const CPU: &str = "process_cpu_seconds_total";
+pub const CPU: &str = "process_cpu_seconds_total";
 
 /// Handles of the process metrics.
 #[derive(Clone)]
-pub(super) struct ProcessMetrics {
-    pub(super) resident: Gauge,
-    pub(super) open_fds: Gauge,
-    pub(super) max_fds: Gauge,
-    pub(super) threads: Gauge,
-    pub(super) memory_limit: Gauge,
-    pub(super) cores: Gauge,
+pub struct ProcessMetrics {
+    pub resident: Gauge,
+    pub open_fds: Gauge,
+    pub max_fds: Gauge,
+    pub threads: Gauge,
+    pub memory_limit: Gauge,
+    pub cores: Gauge,
 }
 
 impl ProcessMetrics {
@@ -32,7 +32,7 @@ impl ProcessMetrics {
         clippy::cast_precision_loss,
         reason = "a gauge is a float; sizes of memory are far below 2^53"
     )]
-    pub(super) fn update(&self) {
+    pub fn update(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(kibibytes) = status_field(&status, "VmRSS:") {
             self.resident.set(f64::from(kibibytes) * 1024.0);
@@ -65,7 +65,7 @@ fn status_field(status: &str, name: &str) -> Option<u32> {
 }
 
 /// CPU seconds of the process, as a line of the scrape with its header lines.
-pub(super) fn cpu(meaning: &str) -> String {
+pub fn cpu(meaning: &str) -> String {
     #[expect(
         clippy::disallowed_methods,
         reason = "a measure of work, not a time of day"

@@ -55,14 +55,14 @@ pub enum BadEndpoint {
 
 /// Sends spans to a collector.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub struct Collector {
     endpoint: CollectorEndpoint,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
 /// The reason why spans were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ExportFailure {
+pub enum ExportFailure {
     /// The same request may succeed later.
     Temporary {
         reason: String,
@@ -89,7 +89,7 @@ impl CollectorEndpoint {
 
 impl Collector {
     /// A client of a collector. It does not connect yet.
-    pub(super) fn new(endpoint: CollectorEndpoint) -> Self {
+    pub fn new(endpoint: CollectorEndpoint) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
@@ -106,16 +106,12 @@ impl Collector {
     }
 
     /// The URL of the collector.
-    pub(super) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.endpoint.0.to_string()
     }
 
     /// Sends a request with spans. Returns within the timeout, regardless of what the collector sends.
-    pub(super) async fn export(
-        &self,
-        body: Bytes,
-        clock: &Clock,
-    ) -> Result<ExportReply, ExportFailure> {
+    pub async fn export(&self, body: Bytes, clock: &Clock) -> Result<ExportReply, ExportFailure> {
         let deadline = clock.mono().plus(TIMEOUT);
         let request = self.request(body)?;
         let sending = with_few_interim(request, |request| self.client.request(request));

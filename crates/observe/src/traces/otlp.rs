@@ -17,9 +17,9 @@ const STATUS_ERROR: u8 = 2;
 
 /// The origin of the spans of this process.
 #[derive(Clone, Debug)]
-pub(super) struct TraceResource {
+pub struct TraceResource {
     /// The name of this gateway.
-    pub(super) instance: String,
+    pub instance: String,
 }
 
 #[derive(Serialize)]
@@ -46,11 +46,11 @@ struct OtlpStatus {
 
 /// The response of a collector.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ExportReply {
+pub struct ExportReply {
     /// Number of rejected spans.
-    pub(super) rejected: u64,
+    pub rejected: u64,
     /// The reason for the rejection, or a warning.
-    pub(super) message: String,
+    pub message: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -68,7 +68,7 @@ struct OtlpPartialSuccess {
 }
 
 /// The request that exports these spans.
-pub(super) fn export_request(spans: &[FinishedSpan], resource: &TraceResource) -> Vec<u8> {
+pub fn export_request(spans: &[FinishedSpan], resource: &TraceResource) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let resource_attributes = [
         attribute("service.name", &"scoregate".into()),
@@ -121,7 +121,7 @@ fn attribute(name: &str, value: &SpanAttribute) -> Value {
 }
 
 /// Reads the response to an accepted request. If the response cannot be parsed, no spans count as rejected.
-pub(super) fn export_reply(body: &[u8]) -> ExportReply {
+pub fn export_reply(body: &[u8]) -> ExportReply {
     let reply: OtlpReply = serde_json::from_slice(body).unwrap_or_default();
     let Some(OtlpPartialSuccess {
         rejected_spans,

@@ -10,7 +10,7 @@ use crate::telemetry::per_thread::PerThread;
 use scoregate_base::clock::Mono;
 
 /// Maximum number of callers' traces that are recorded per second, so that callers cannot flood the collector.
-pub(super) const CALLERS_TRACES_PER_SECOND: u64 = 100;
+pub const CALLERS_TRACES_PER_SECOND: u64 = 100;
 
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 /// The increment of `SplitMix64`.
@@ -18,7 +18,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The sampler and the source of ids.
 #[derive(Debug)]
-pub(super) struct TraceSampler {
+pub struct TraceSampler {
     /// A new trace is sampled if the low 64 bits of its id, shifted right by one, are below this.
     bound: u64,
     /// States of the generators of ids. The ids are not secret.
@@ -29,7 +29,7 @@ pub(super) struct TraceSampler {
 
 impl TraceSampler {
     /// Samples one in `one_in` new traces; none if zero.
-    pub(super) fn new(one_in: u64, mut seed: impl FnMut() -> u64) -> Self {
+    pub fn new(one_in: u64, mut seed: impl FnMut() -> u64) -> Self {
         let bound = (1_u64 << 63).checked_div(one_in).unwrap_or(0);
         let states = PerThread::default();
         states
@@ -43,7 +43,7 @@ impl TraceSampler {
     }
 
     /// A random number, for ids.
-    pub(super) fn random(&self) -> u64 {
+    pub fn random(&self) -> u64 {
         // Relaxed, because the numbers only have to differ.
         let mixed = self
             .states
@@ -56,7 +56,7 @@ impl TraceSampler {
     }
 
     /// The id of a new trace, if it is sampled.
-    pub(super) fn new_trace(&self) -> Option<u128> {
+    pub fn new_trace(&self) -> Option<u128> {
         let low = self.random();
         self.is_sampled(low)
             .then(|| (u128::from(self.random()) << 64) | u128::from(low))
@@ -67,7 +67,7 @@ impl TraceSampler {
     }
 
     /// Whether one more caller's trace may be recorded in this second.
-    pub(super) fn take_callers_trace(&self, now: Mono) -> bool {
+    pub fn take_callers_trace(&self, now: Mono) -> bool {
         let second = (now.nanos() / NANOS_A_SECOND) & u64::from(u32::MAX);
         // The second and the count are a single number, so no ordering is needed.
         let taken = self

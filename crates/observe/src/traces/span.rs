@@ -41,18 +41,18 @@ metric_label! {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct FinishedSpan {
-    pub(super) trace: TraceContext,
-    pub(super) id: SpanId,
-    pub(super) parent: Option<SpanId>,
+pub struct FinishedSpan {
+    pub trace: TraceContext,
+    pub id: SpanId,
+    pub parent: Option<SpanId>,
     /// Whether the parent is a span of the caller.
-    pub(super) has_remote_parent: bool,
-    pub(super) name: Cow<'static, str>,
-    pub(super) kind: TracedSpanKind,
-    pub(super) started: Wall,
-    pub(super) took: Duration,
-    pub(super) attributes: Vec<(&'static str, SpanAttribute)>,
-    pub(super) has_failed: bool,
+    pub has_remote_parent: bool,
+    pub name: Cow<'static, str>,
+    pub kind: TracedSpanKind,
+    pub started: Wall,
+    pub took: Duration,
+    pub attributes: Vec<(&'static str, SpanAttribute)>,
+    pub has_failed: bool,
 }
 
 impl From<&'static str> for SpanAttribute {

@@ -29,7 +29,7 @@ pub struct TraceConfig {
 }
 
 /// Span counters by export outcome.
-pub(super) type SpanCounts = Arc<MetricFamily<Counter, SpanOutcome>>;
+pub type SpanCounts = Arc<MetricFamily<Counter, SpanOutcome>>;
 
 /// Samples requests and queues their spans.
 pub struct Tracer {

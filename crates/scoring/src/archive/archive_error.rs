@@ -14,7 +14,7 @@ pub struct ArchiveError {
 
 /// The problem with a file.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// The file cannot be read or written.
     File(rusqlite::Error),
     /// The file is not an archive.

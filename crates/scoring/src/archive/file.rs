@@ -13,7 +13,7 @@ const APPLICATION_ID: i32 = 0x7367_526E;
 /// program would mistake for damage.
 pub const FORMAT: i32 = 1;
 /// Maximum wait for the lock of another writer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A small cache is enough, because a refresh reads each page once.
 const CACHE_KIB: i64 = 4_096;
 /// Page cache during an import in KiB. Ids are random, so an import changes pages all over their index.
@@ -64,7 +64,7 @@ const LAYOUT: &str = "
 ";
 
 /// Opens the file, creating it if it is missing. A foreign or newer file is left unchanged.
-pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
+pub fn open(path: &Path) -> Result<Connection, Trouble> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -101,7 +101,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i32> {
 }
 
 /// Enlarges the page cache for an import.
-pub(super) fn make_room(connection: &Connection) -> rusqlite::Result<()> {
+pub fn make_room(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -CACHE_OF_IMPORT_KIB)
 }
 

@@ -113,7 +113,7 @@ impl Drop for RunImport<'_> {
 }
 
 /// Imports are dated in whole seconds, like responses, and each is later than the previous one.
-pub(super) fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
+pub fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
     let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
     file.execute(
         "UPDATE state SET imported = max(?1, coalesce(imported + 1000, 0))",

@@ -17,7 +17,7 @@ use crate::{
 
 /// The result of scanning one model, to be recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct IncidentScanRecord {
+pub struct IncidentScanRecord {
     pub model: ModelId,
     /// The position at which the scan began.
     pub before: ScanPosition,
@@ -66,7 +66,7 @@ impl Archive {
 }
 
 /// The records and the scan position of a model.
-pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
+pub fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
     let mut incidents: Vec<KnownIncident> = Vec::new();
     let condition = "model = ?1 ORDER BY opened, incident, revision";
     for record in records(file, condition, [model])? {
@@ -87,7 +87,7 @@ pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory,
 }
 
 /// Adds a final revision to an incident. Returns `false` if the incident does not exist or already has one.
-pub(super) fn retract(
+pub fn retract(
     file: &Connection,
     id: &str,
     author: &ChangeAuthor,
@@ -178,7 +178,7 @@ fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<()> {
     Ok(())
 }
 
-pub(super) fn position(file: &Connection, model: &str) -> Result<ScanPosition, Trouble> {
+pub fn position(file: &Connection, model: &str) -> Result<ScanPosition, Trouble> {
     let stored: Option<(Option<i64>, i64)> = file
         .prepare_cached("SELECT round, hour FROM incident_scan WHERE model = ?1")?
         .query_row([model], |row| Ok((row.get(0)?, row.get(1)?)))

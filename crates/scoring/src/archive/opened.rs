@@ -66,6 +66,6 @@ impl Archive {
 }
 
 /// Begins a write transaction.
-pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+pub fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Params, Row};
 use super::Trouble;
 
 /// Passes each row of a query to `each` until it returns `false`.
-pub(super) fn each(
+pub fn each(
     file: &Connection,
     sql: &str,
     params: impl Params,
@@ -20,7 +20,7 @@ pub(super) fn each(
 }
 
 /// Reads all rows of a query.
-pub(super) fn all<T>(
+pub fn all<T>(
     file: &Connection,
     sql: &str,
     params: impl Params,

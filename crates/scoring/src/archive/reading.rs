@@ -16,7 +16,7 @@ use crate::{
 
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NewestRuns {
+pub struct NewestRuns {
     /// The time of the last import.
     pub import: Option<Wall>,
     /// The time of the newest run.
@@ -24,7 +24,7 @@ pub(crate) struct NewestRuns {
 }
 
 /// A model of an archive, with its series over a window.
-pub(crate) struct ArchivedModel<'s> {
+pub struct ArchivedModel<'s> {
     pub series: &'s ScoreSeries,
     pub window: HourRange,
     /// The recorded incidents of the model.
@@ -101,11 +101,11 @@ impl Archive {
     }
 }
 
-pub(super) fn has_runs(file: &Connection) -> rusqlite::Result<bool> {
+pub fn has_runs(file: &Connection) -> rusqlite::Result<bool> {
     file.prepare_cached("SELECT 1 FROM run")?.exists([])
 }
 
-pub(super) fn suites(file: &Connection) -> Result<Arc<SuiteTable>, Trouble> {
+pub fn suites(file: &Connection) -> Result<Arc<SuiteTable>, Trouble> {
     let text: String = file.query_row("SELECT suites FROM state", [], |row| row.get(0))?;
     SuiteTable::parse(&text)
         .map(Arc::new)

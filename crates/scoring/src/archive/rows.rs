@@ -29,14 +29,14 @@ pub enum RunInsertion {
 }
 
 /// The columns that [`record`] reads; [`run`] reads the first four.
-pub(super) const COLUMNS: &str =
+pub const COLUMNS: &str =
     "at, suite, trials, failures, id, model, name, provider, price_input, price_output, detail";
 
 /// The parameters for these columns.
 const VALUES: &str = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
 /// Inserts a run, unless there is already a run with its id.
-pub(super) fn insert(file: &Connection, record: &IdentifiedRun) -> rusqlite::Result<RunInsertion> {
+pub fn insert(file: &Connection, record: &IdentifiedRun) -> rusqlite::Result<RunInsertion> {
     let run = &record.run;
     let model = run.model();
     let trials = match run.outcome() {
@@ -78,7 +78,7 @@ pub(super) fn insert(file: &Connection, record: &IdentifiedRun) -> rusqlite::Res
 }
 
 /// Decodes a run with its id and model.
-pub(super) fn record(row: &Row<'_>) -> Result<IdentifiedRun, Trouble> {
+pub fn record(row: &Row<'_>) -> Result<IdentifiedRun, Trouble> {
     let id: String = row.get(4)?;
     let model: String = row.get(5)?;
     let name: String = row.get(6)?;
@@ -96,7 +96,7 @@ pub(super) fn record(row: &Row<'_>) -> Result<IdentifiedRun, Trouble> {
 }
 
 /// Decodes a run of this model.
-pub(super) fn run(row: &Row<'_>, model: &Arc<TestedModel>) -> Result<Run, Trouble> {
+pub fn run(row: &Row<'_>, model: &Arc<TestedModel>) -> Result<Run, Trouble> {
     let at = instant(row.get(0)?)?;
     let suite = Suite::new(row.get_ref(1)?.as_str()?).ok_or_else(undecodable)?;
     let words = row.get_ref(3)?.as_str()?.split_ascii_whitespace();
@@ -114,12 +114,12 @@ pub(super) fn run(row: &Row<'_>, model: &Arc<TestedModel>) -> Result<Run, Troubl
 }
 
 /// The stored form of a time.
-pub(super) fn milliseconds(at: Wall) -> i64 {
+pub fn milliseconds(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }
 
 /// Decodes a stored time.
-pub(super) fn instant(at: i64) -> Result<Wall, Trouble> {
+pub fn instant(at: i64) -> Result<Wall, Trouble> {
     u64::try_from(at)
         .map(Wall::from_millis)
         .map_err(|_| Trouble::Damage("a time cannot be decoded".into()))

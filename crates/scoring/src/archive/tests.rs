@@ -22,12 +22,12 @@ use crate::{
     suite::Suite,
 };
 
-pub(super) fn now() -> Wall {
+pub fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
 /// All runs of two simulated models over several hours, with ids.
-pub(super) fn records(hours: u64) -> Vec<IdentifiedRun> {
+pub fn records(hours: u64) -> Vec<IdentifiedRun> {
     let range = Hour::of(now()).last(hours);
     let models = simulate::models(7);
     let runs = models
@@ -39,7 +39,7 @@ pub(super) fn records(hours: u64) -> Vec<IdentifiedRun> {
         .collect()
 }
 
-pub(super) fn record(id: &str, run: Run) -> IdentifiedRun {
+pub fn record(id: &str, run: Run) -> IdentifiedRun {
     IdentifiedRun {
         id: RunId::new(id).unwrap(),
         run,
@@ -47,11 +47,11 @@ pub(super) fn record(id: &str, run: Run) -> IdentifiedRun {
     }
 }
 
-pub(super) fn in_(place: &TempDir) -> Archive {
+pub fn in_(place: &TempDir) -> Archive {
     Archive::open(&place.path().join("runs.db")).unwrap()
 }
 
-pub(super) fn models(archive: Archive, now: Wall) -> String {
+pub fn models(archive: Archive, now: Wall) -> String {
     let question = DocumentKey {
         sort_by: Some(SortBy::Combined),
         ..DocumentKey::over(Route::Models, Period::Day)

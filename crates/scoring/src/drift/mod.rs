@@ -3,4 +3,4 @@
 mod page_hinkley;
 mod signature;
 
-pub(crate) use signature::{DriftResult, DriftState, watch};
+pub use signature::{DriftResult, DriftState, watch};

@@ -7,7 +7,7 @@ use crate::method;
 
 /// The test and its state. Samples are added in order, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PageHinkley {
+pub struct PageHinkley {
     /// Minimum number of samples for a signal.
     minimum: u32,
     /// Number of samples since the last restart.
@@ -19,7 +19,7 @@ pub(super) struct PageHinkley {
 
 impl PageHinkley {
     /// A test without samples.
-    pub(super) fn new(minimum: u32) -> Self {
+    pub fn new(minimum: u32) -> Self {
         Self {
             minimum,
             samples: 0,
@@ -29,7 +29,7 @@ impl PageHinkley {
     }
 
     /// Adds a sample. The first sample after a signal restarts the test.
-    pub(super) fn feed(&mut self, sample: f64) {
+    pub fn feed(&mut self, sample: f64) {
         if self.has_signalled() {
             *self = Self::new(self.minimum);
         }
@@ -42,13 +42,13 @@ impl PageHinkley {
     }
 
     /// The larger of the two statistics.
-    pub(super) fn larger(&self) -> f64 {
+    pub fn larger(&self) -> f64 {
         let [rise, fall] = self.statistics;
         rise.max(fall)
     }
 
     /// The running mean that the next sample is compared with; `None` if there are no samples yet.
-    pub(super) fn mean(&self) -> Option<f64> {
+    pub fn mean(&self) -> Option<f64> {
         (self.samples > 0 && !self.has_signalled()).then_some(self.mean)
     }
 

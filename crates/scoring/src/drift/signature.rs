@@ -17,7 +17,7 @@ use crate::{
 
 /// The result of the test for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct DriftResult {
+pub struct DriftResult {
     pub state: DriftState,
     /// The larger of the statistics for the two directions; `None` before the first round.
     pub statistic: Option<f64>,
@@ -34,7 +34,7 @@ pub(crate) struct DriftResult {
 /// The state of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum DriftState {
+pub enum DriftState {
     /// There are too few rounds.
     Warming,
     /// There is no signal.
@@ -45,7 +45,7 @@ pub(crate) enum DriftState {
 
 /// A signal that is in force.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct DriftSignal {
+pub struct DriftSignal {
     /// Direction of the change.
     pub direction: ShiftDirection,
     /// The hour of the round in which the change was detected.
@@ -59,11 +59,7 @@ pub(crate) struct DriftSignal {
 
 /// The newest change of level, while it is in force, and the Page-Hinkley statistic of `rounds`, which have this length and are
 /// sorted oldest first.
-pub(crate) fn watch(
-    levels: &ScoreLevels,
-    rounds: &[ScoreRound],
-    length: RoundLength,
-) -> DriftResult {
+pub fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLength) -> DriftResult {
     let least = length.rounds(method::DRIFT_LEAST);
     let minimum = u32::try_from(least).unwrap_or(u32::MAX);
     let noise = levels.deviations();

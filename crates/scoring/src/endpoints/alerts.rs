@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The losses that justify an alert, largest first.
-pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
+pub fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     losses::find(
         &snapshot.model_states,
         |state| state.lately,
@@ -21,7 +21,7 @@ pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
 }
 
 /// The alerts.
-pub(super) fn items(alerts: &[SureLoss<'_>]) -> Vec<Item> {
+pub fn items(alerts: &[SureLoss<'_>]) -> Vec<Item> {
     alerts.iter().map(|loss| item(loss, alerts)).collect()
 }
 

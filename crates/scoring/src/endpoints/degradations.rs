@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The degradations of a period, largest first.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let losses = losses::find(
         &snapshot.model_states,
         |model_state| *of_period(period, &model_state.levels),

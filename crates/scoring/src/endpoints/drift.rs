@@ -21,7 +21,7 @@ enum Regime {
 }
 
 /// The signature of a model, given the alerts for all models.
-pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Item {
+pub fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Item {
     let baseline = model_state.lately.map(|levels| levels.before.mean);
     let trends = Axis::ALL
         .into_iter()

@@ -11,7 +11,7 @@ use crate::{
 
 /// The points of a period, oldest first. A range without a score becomes a point without a score, so that gaps are
 /// visible.
-pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<Item> {
+pub fn items(model_state: &ModelState, period: Period) -> Vec<Item> {
     of_period(period, &model_state.history)
         .iter()
         .map(item)

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// All incidents that overlap the period, newest first.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let range = snapshot.hour.last(hours_of(period));
     let mut all = Vec::new();
     for model_state in &snapshot.model_states {

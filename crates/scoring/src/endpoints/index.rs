@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The index and the best model.
-pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
+pub fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
     let days = || {
         snapshot
             .model_states

@@ -20,4 +20,4 @@ mod snapshot_answers;
 mod transparency;
 
 use item::Item;
-pub(super) use snapshot_answers::SnapshotAnswers;
+pub use snapshot_answers::SnapshotAnswers;

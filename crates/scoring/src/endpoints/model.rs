@@ -18,11 +18,7 @@ use crate::{
 };
 
 /// The detail of a model. `ranked` is the ranking over 24 hours.
-pub(super) fn item(
-    model_state: &ModelState,
-    ranked: &[&ModelState],
-    quantiles: &TailQuantiles,
-) -> Item {
+pub fn item(model_state: &ModelState, ranked: &[&ModelState], quantiles: &TailQuantiles) -> Item {
     let day = model_state.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     let latest = model_state.over(Period::Latest).score();

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All models, ranked. Models without a score are last. Ties are ordered by id.
-pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
     let mut tied = tied(snapshot, &ranked, period, sort_by).into_iter();
     ranked
@@ -28,21 +28,21 @@ pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec
 }
 
 /// All models with a score over the last 24 hours, best first.
-pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
+pub fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
     let mut ranked = ranked(snapshot, Period::Day, |day| Some(day.score()?.score));
     ranked.retain(|model_state| model_state.over(Period::Day).score().is_some());
     ranked
 }
 
 /// The model whose score over the last 24 hours has the highest lower bound.
-pub(super) fn best(snapshot: &Snapshot) -> Option<&str> {
+pub fn best(snapshot: &Snapshot) -> Option<&str> {
     let best = ranked(snapshot, Period::Day, |day| Some(day.score()?.supported()));
     let best = best.first()?;
     best.over(Period::Day).score().map(|_| best.id())
 }
 
 /// All models, best first, then the models without a rank. Ties are ordered by id.
-pub(super) fn ranked(
+pub fn ranked(
     snapshot: &Snapshot,
     period: Period,
     merit: impl Fn(&PeriodSummary) -> Option<f64>,
@@ -60,7 +60,7 @@ pub(super) fn ranked(
 }
 
 /// Orders larger values first, and missing values last.
-pub(super) fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
+pub fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
         (a, b) => a.is_none().cmp(&b.is_none()),

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// All providers, ordered by name.
-pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot) -> Vec<Item> {
     by_provider(snapshot)
         .into_iter()
         .map(|(provider, models)| item(provider, &models))
@@ -24,7 +24,7 @@ pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
 }
 
 /// The models of each provider.
-pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState>> {
+pub fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState>> {
     let mut providers: BTreeMap<&str, Vec<&ModelState>> = BTreeMap::new();
     for model_state in &snapshot.model_states {
         providers
@@ -37,7 +37,7 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState
 
 /// For a provider's models in a period: number of runs, number of failed runs, and the share of trials that did not
 /// fail.
-pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
+pub fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
     let mut runs = 0;
     let mut failed = 0;
     for model in models {

@@ -23,7 +23,7 @@ words! {
 }
 
 /// One recommendation for each task, if there is a suitable model.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     Task::ALL
         .into_iter()
         .filter_map(|task| item(snapshot, period, task))

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// All providers, most reliable first. Providers without runs are last. Ties are ordered by name.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let providers = by_provider(snapshot).into_iter();
     let mut items: Vec<_> = providers
         .map(|(name, models)| item(snapshot, name, &models, period))

@@ -31,7 +31,7 @@ const MODELS_OF_A_THREAD: usize = 64;
 
 /// The rendered data of one snapshot.
 #[derive(Debug)]
-pub(crate) struct SnapshotAnswers {
+pub struct SnapshotAnswers {
     /// The hour in which the snapshot was made.
     pub made_in: Hour,
     at: Wall,
@@ -46,7 +46,7 @@ pub(crate) struct SnapshotAnswers {
 
 impl SnapshotAnswers {
     /// Renders all data of a snapshot.
-    pub(crate) fn render(snapshot: &Snapshot) -> Self {
+    pub fn render(snapshot: &Snapshot) -> Self {
         let mut answers = Self {
             made_in: snapshot.made_in,
             at: snapshot.at,
@@ -143,7 +143,7 @@ impl SnapshotAnswers {
     }
 
     /// The data of a document; `None` if its model does not exist.
-    pub(crate) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
+    pub fn answer(&self, key: &DocumentKey) -> Option<Answer> {
         if let DocumentKey {
             route: Route::Incidents,
             period: Some(period),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// All models, ordered by id.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
+pub fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     snapshot
         .model_states
         .iter()

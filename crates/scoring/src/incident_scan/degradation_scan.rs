@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A scan of one model, round by round.
-pub(crate) struct DegradationScan<'l> {
+pub struct DegradationScan<'l> {
     length: RoundLength,
     levels: &'l ScoreLevels,
     /// Degradations that are not retracted.

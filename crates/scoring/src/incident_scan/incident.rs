@@ -24,7 +24,7 @@ words! {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub(crate) struct Incident {
+pub struct Incident {
     pub kind: IncidentKind,
     pub severity: Severity,
     /// When the incident began.
@@ -69,7 +69,7 @@ pub struct IncidentRecord {
 
 /// The newest scanned round and hour of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ScanPosition {
+pub struct ScanPosition {
     /// The newest complete round.
     pub(crate) round: Option<Hour>,
     /// The newest hour with a run.
@@ -78,14 +78,14 @@ pub(crate) struct ScanPosition {
 
 /// The recorded incidents of one model, and the position of the previous scan. Both are empty before the first scan.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct IncidentHistory {
+pub struct IncidentHistory {
     pub incidents: Vec<KnownIncident>,
     pub position: ScanPosition,
 }
 
 /// The newest revision of an incident.
 #[derive(Clone, Debug)]
-pub(crate) struct KnownIncident {
+pub struct KnownIncident {
     pub incident: Incident,
     pub revision: u32,
     /// When the incident was retracted, if it was.
@@ -94,7 +94,7 @@ pub(crate) struct KnownIncident {
 
 /// The result of a scan of one model.
 #[derive(Clone, Debug)]
-pub(crate) struct ScannedIncidents {
+pub struct ScannedIncidents {
     /// The incidents of the window except retracted ones, oldest first.
     pub published: Vec<Incident>,
     /// The revisions to record.
@@ -105,7 +105,7 @@ pub(crate) struct ScannedIncidents {
 
 /// A revision of an incident that is not recorded yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RevisedIncident {
+pub struct RevisedIncident {
     pub incident: Incident,
     pub revision: u32,
 }

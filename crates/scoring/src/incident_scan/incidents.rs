@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Scans the part of a window that has not been scanned yet. If there is no history, this is the whole window.
-pub(crate) fn scan(
+pub fn scan(
     series: &ScoreSeries,
     window: HourRange,
     levels: &ScoreLevels,

@@ -1,6 +1,6 @@
 //! Incidents: their records, and the scans that open and resolve them.
 
-pub(super) mod degradation_scan;
-pub(super) mod incident;
-pub(super) mod incidents;
-pub(super) mod outage_scan;
+pub mod degradation_scan;
+pub mod incident;
+pub mod incidents;
+pub mod outage_scan;

@@ -5,7 +5,7 @@ use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
 use crate::{figures::Severity, hour::Hour, method};
 
 /// An hourly scan of one model.
-pub(crate) struct OutageScan {
+pub struct OutageScan {
     /// Open outages, each with its number of hours.
     open: Vec<(Incident, u64)>,
     /// Outages that this scan resolved.

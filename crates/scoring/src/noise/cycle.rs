@@ -17,14 +17,14 @@ const WEEK: usize = WEEKDAYS * DAY;
 
 /// The effects that a series shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CycleShape {
+pub struct CycleShape {
     hours: bool,
     weekdays: bool,
 }
 
 /// The effects in a series, relative to its level. They repeat every week.
 #[derive(Clone, Debug)]
-pub(crate) struct Cycle {
+pub struct Cycle {
     /// Length of a round in hours.
     length: usize,
     /// Prefix sums of the effects over the rounds of a week, starting with zero. A week begins on a Thursday, like the

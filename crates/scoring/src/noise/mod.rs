@@ -1,7 +1,7 @@
 //! The noise of scores and rounds, against which every change is tested.
 
-pub(super) mod cycle;
-pub(super) mod outliers;
-pub(super) mod peer_noise;
-pub(super) mod round_noise;
-pub(super) mod score_residuals;
+pub mod cycle;
+pub mod outliers;
+pub mod peer_noise;
+pub mod round_noise;
+pub mod score_residuals;

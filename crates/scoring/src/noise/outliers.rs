@@ -3,7 +3,7 @@
 use crate::{method, period_scores::ScoreRound};
 
 /// The rounds, with each outlier replaced by the median of the seven rounds around it. Four rounds at a new level are not outliers.
-pub(crate) fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {
+pub fn without_outliers(rounds: &[ScoreRound]) -> Vec<ScoreRound> {
     let median = |at: usize| {
         let from = at.saturating_sub(3).min(rounds.len().saturating_sub(7));
         let mut around = rounds.get(from..)?.first_chunk()?.map(|round| round.score);

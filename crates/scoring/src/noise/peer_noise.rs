@@ -12,11 +12,11 @@ use crate::{
 };
 
 /// Number of scores that have separate noise: the measures, then the axes.
-pub(crate) const PARTS: usize = 12;
+pub const PARTS: usize = 12;
 
 /// The noise of a score, in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct TypicalNoise {
+pub struct TypicalNoise {
     /// The variance of a round.
     pub single: f64,
     /// The long-run variance of a round: the variance of a daily mean, scaled as if the day's rounds were independent.
@@ -25,7 +25,7 @@ pub(crate) struct TypicalNoise {
 
 /// The noise of one model's scores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ModelNoise {
+pub struct ModelNoise {
     /// The length of the model's rounds.
     pub length: RoundLength,
     /// The noise of each score; `None` if there are too few rounds.
@@ -34,7 +34,7 @@ pub(crate) struct ModelNoise {
 
 /// The usual noise of the peers, for each round length.
 #[derive(Clone, Debug)]
-pub(crate) struct PeerNoise {
+pub struct PeerNoise {
     usual: [ModelNoise; 8],
 }
 

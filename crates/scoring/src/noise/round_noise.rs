@@ -19,7 +19,7 @@ const NEWTON_LAST: f64 = 1e-9;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundNoise {
+pub struct RoundNoise {
     /// Prefix sums of the deviations and of their squares, starting with zero.
     sums: Vec<f64>,
     squares: Vec<f64>,
@@ -46,7 +46,7 @@ pub(super) struct MeanNoise {
 
 /// Prefix sums of the rounds of a series, starting with zero.
 #[derive(Clone, Debug)]
-pub(crate) struct LevelSums {
+pub struct LevelSums {
     /// The value of the first round. Sums are of differences from it, so that equal rounds cause no rounding errors.
     pub origin: f64,
     sums: Vec<f64>,
@@ -263,7 +263,7 @@ fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
 
 /// The variance of the mean of `rounds` neighbouring values, as a share of the variance of one value, in a first-order
 /// autoregression.
-pub(crate) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
+pub fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let rest = 1.0 - correlation;
     let count = ratio(rounds, 1);
     let ends = 2.0 * correlation * (1.0 - correlation.powf(count)) / (count * rest * rest);
@@ -304,7 +304,7 @@ fn correlation(block: usize, share: f64) -> f64 {
     correlation
 }
 
-pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
+pub fn ratio(part: usize, whole: usize) -> f64 {
     float(part) / float(whole)
 }
 

@@ -16,7 +16,7 @@ const LANES: usize = 4;
 
 /// The deviations over a month.
 #[derive(Clone, Debug)]
-pub(crate) struct ScoreResiduals {
+pub struct ScoreResiduals {
     length: RoundLength,
     /// The first hour of the first round.
     first: Hour,
@@ -33,7 +33,7 @@ pub(crate) struct ScoreResiduals {
 
 /// The noise of the difference between two scores.
 #[derive(Clone, Debug)]
-pub(crate) struct PairedNoise<'r> {
+pub struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
     common: CommonRounds,
     /// Number of levels and of fitted effects.

@@ -23,7 +23,7 @@ use crate::{
 
 /// A score that can be compared with scores of other models.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ComparedScore<'a> {
+pub struct ComparedScore<'a> {
     score: &'a UncertainScore,
     spread: Spread,
     /// An upper limit for the bounds, in units of a quantile. If scores are far apart, comparing with this limit is cheaper than
@@ -39,7 +39,7 @@ pub(crate) struct ComparedScore<'a> {
 
 /// The noise of the difference between two models, computed on first use. It is the same for every period.
 #[derive(Debug, Default)]
-pub(crate) struct NoiseOfPair<'a> {
+pub struct NoiseOfPair<'a> {
     /// The sum of the squared differences.
     squares: OnceCell<f64>,
     noise: OnceCell<Option<PairedNoise<'a>>>,
@@ -47,7 +47,7 @@ pub(crate) struct NoiseOfPair<'a> {
 
 /// The score of one model minus the score of another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ScoreDifference {
+pub struct ScoreDifference {
     mean: f64,
     spread: Spread,
     edge: EdgeReach,
@@ -56,7 +56,7 @@ pub(crate) struct ScoreDifference {
 /// The usual variance per round of a difference between two scores in a ranking. The more similar the variances of the pairs are,
 /// the more degrees of freedom this estimate has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UsualNoise(Spread);
+pub struct UsualNoise(Spread);
 
 /// How certain it is that one score is above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -355,7 +355,7 @@ impl ScoreDifference {
 }
 
 /// Whether one model's score exceeds another's by more than the bound for these quantiles.
-pub(crate) fn is_above(
+pub fn is_above(
     one: &ModelState,
     other: &ModelState,
     period: Period,

@@ -17,7 +17,7 @@ const STEPS: u32 = 22;
 
 /// The probability outside each bound of a comparison, chosen so that all bounds hold with a probability of 95 %. For
 /// each model, `earlier` contains the number of models before it that it is compared with.
-pub(super) fn joint_tail(earlier: &[usize]) -> f64 {
+pub fn joint_tail(earlier: &[usize]) -> f64 {
     let most = earlier.iter().copied().max().unwrap_or_default();
     let mut models = vec![0.0; most + 1];
     for count in earlier {

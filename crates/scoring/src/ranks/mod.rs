@@ -1,6 +1,6 @@
 //! Comparisons between models: how certain their order is.
 
-pub(super) mod differences;
+pub mod differences;
 mod joint_tail;
-pub(super) mod parallel;
-pub(super) mod rank_bounds;
+pub mod parallel;
+pub mod rank_bounds;

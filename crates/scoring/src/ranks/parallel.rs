@@ -8,7 +8,7 @@ use std::{
 
 /// The results for all items in order, computed on as many threads as can run in parallel. If the system cannot start a
 /// thread, the others do its work.
-pub(crate) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
+pub fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         std::iter::from_fn(|| {

@@ -50,7 +50,7 @@ struct OpenPair {
 }
 
 /// Determines the possible ranks of every model.
-pub(crate) fn determine(model_states: &mut [ModelState]) {
+pub fn determine(model_states: &mut [ModelState]) {
     let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
     for (of_measure, ranks) in (0..).zip(ranks) {
         for (of_period, ranks) in (0..).zip(ranks) {

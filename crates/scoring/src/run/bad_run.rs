@@ -38,7 +38,7 @@ impl BadRun {
 }
 
 /// Checks an amount of money or time.
-pub(super) fn check_amount(amount: f64) -> Result<(), String> {
+pub fn check_amount(amount: f64) -> Result<(), String> {
     if amount.is_finite() && amount >= 0.0 {
         return Ok(());
     }

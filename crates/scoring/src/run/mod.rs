@@ -24,4 +24,4 @@ pub use run_line::{LONGEST_RUN, RunLine};
 pub use run_record::{IdentifiedRun, MAX_TRIALS, Run, RunOutcome};
 pub use suite_table::{AxisSet, MAX_SUITES, SuiteEntry, SuiteTable};
 pub use trial::Trial;
-pub(super) use trial_line::{TrialLine, TrialScores};
+pub use trial_line::{TrialLine, TrialScores};

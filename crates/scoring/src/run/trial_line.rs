@@ -16,7 +16,7 @@ const LONGEST_DETAIL: usize = 500;
 /// A trial: its scores and measurements, or the reason for its failure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct TrialLine {
+pub struct TrialLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     scores: Option<TrialScores>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,12 +29,12 @@ pub(crate) struct TrialLine {
 
 /// The scores of a trial by axis, in the order of [`Axis::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct TrialScores([Option<f64>; 7]);
+pub struct TrialScores([Option<f64>; 7]);
 
 /// Why a trial or a run failed.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FailureLine {
+pub struct FailureLine {
     #[serde(deserialize_with = "read_reason")]
     pub reason: RunFailure,
     #[serde(
@@ -47,7 +47,7 @@ pub(super) struct FailureLine {
 
 impl TrialLine {
     /// A trial with scores.
-    pub(crate) fn new(scores: TrialScores, latency_ms: Option<f64>, cost: Option<f64>) -> Self {
+    pub fn new(scores: TrialScores, latency_ms: Option<f64>, cost: Option<f64>) -> Self {
         Self {
             scores: Some(scores),
             latency_ms,
@@ -57,7 +57,7 @@ impl TrialLine {
     }
 
     /// A trial that failed.
-    pub(crate) fn from_failure(reason: RunFailure) -> Self {
+    pub fn from_failure(reason: RunFailure) -> Self {
         let detail = None;
         Self {
             failure: Some(FailureLine { reason, detail }),
@@ -94,7 +94,7 @@ impl From<&Trial> for TrialLine {
 
 impl TrialScores {
     /// Sets the score of an axis, and returns the previous one.
-    pub(crate) fn set(&mut self, axis: Axis, score: f64) -> Option<f64> {
+    pub fn set(&mut self, axis: Axis, score: f64) -> Option<f64> {
         let mut places = Axis::ALL.into_iter().zip(&mut self.0);
         let place = places.find(|(known, _)| *known == axis);
         place.and_then(|(_, place)| place.replace(score))
@@ -173,7 +173,7 @@ fn read_detail<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::
 }
 
 /// The value that has this word.
-pub(super) fn find_word<'k, T>(
+pub fn find_word<'k, T>(
     field: &str,
     found: &str,
     known: &'k [T],

@@ -5,7 +5,7 @@
 /// /// last two days, which is a degradation. Times are in hours. A cycle of 115 hours has no common factor with a /// week, so
 /// that the falls do not look like hour or weekday effects.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SimulatedHabit {
+pub enum SimulatedHabit {
     /// The model does not change.
     Steady,
     /// The model loses points evenly over the cycle, and regains them at its end.
@@ -25,7 +25,7 @@ pub(super) enum SimulatedHabit {
 
 /// A model of the simulator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CatalogueModel {
+pub struct CatalogueModel {
     /// The id of the model.
     pub id: &'static str,
     /// The name of the model.
@@ -47,7 +47,7 @@ pub(super) struct CatalogueModel {
 /// All models. At most one of the two preview models is present at any time, so that there is always a model without
 /// data.
 #[rustfmt::skip]
-pub(super) const CATALOGUE: [CatalogueModel; 14] = [
+pub const CATALOGUE: [CatalogueModel; 14] = [
     CatalogueModel { id: "atlas-4-large", name: "Atlas 4 Large", provider: "meridian", prices: (5.0, 20.0), latency_ms: 4_200.0, tokens: 1_900.0,
         level: [0.86, 0.85, 0.80], habit: SimulatedHabit::Steady },
     CatalogueModel { id: "atlas-4-small", name: "Atlas 4 Small", provider: "meridian", prices: (0.5, 2.0), latency_ms: 1_300.0, tokens: 1_100.0,

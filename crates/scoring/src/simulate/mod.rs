@@ -3,7 +3,7 @@
 mod catalogue;
 mod sample_runs;
 
-pub(crate) use sample_runs::models;
+pub use sample_runs::models;
 pub use sample_runs::sample_runs;
 #[cfg(any(test, feature = "lab"))]
-pub(crate) use sample_runs::{Simulated, SplitMix64, identified, models_named};
+pub use sample_runs::{Simulated, SplitMix64, identified, models_named};

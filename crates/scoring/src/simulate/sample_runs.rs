@@ -26,7 +26,7 @@ const PROMPT_TOKENS: f64 = 3_000.0;
 
 /// A simulated model.
 #[derive(Clone, Debug)]
-pub(crate) struct Simulated {
+pub struct Simulated {
     model: Arc<TestedModel>,
     entry: CatalogueModel,
     seed: u64,
@@ -34,11 +34,11 @@ pub(crate) struct Simulated {
 }
 
 /// All simulated models for a seed.
-pub(crate) fn models(seed: u64) -> Vec<Simulated> {
+pub fn models(seed: u64) -> Vec<Simulated> {
     models_named(seed, "")
 }
 
-pub(crate) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
+pub fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
     // All models have the same shift, which preserves the hand-picked order of behaviours.
     let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
@@ -75,7 +75,7 @@ pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
 }
 
 /// A run with an id that consists of its model, suite and time.
-pub(crate) fn identified(run: Run) -> IdentifiedRun {
+pub fn identified(run: Run) -> IdentifiedRun {
     let id = format!(
         "{}-{}-{}",
         run.model().id(),
@@ -91,17 +91,17 @@ pub(crate) fn identified(run: Run) -> IdentifiedRun {
 }
 
 impl Simulated {
-    pub(crate) fn model(&self) -> &Arc<TestedModel> {
+    pub fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }
 
     /// The runs of the model in a range, oldest first.
-    pub(crate) fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
+    pub fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
         range.hours().flat_map(|hour| self.round(hour))
     }
 
     /// The runs of the model in one hour, oldest first.
-    pub(crate) fn round(&self, hour: Hour) -> Vec<Run> {
+    pub fn round(&self, hour: Hour) -> Vec<Run> {
         let state = self.state(hour);
         if state == SimulatedState::Gone {
             return Vec::new();
@@ -207,7 +207,7 @@ fn float(number: u64) -> f64 {
 
 /// Splitmix64: small, fast, and permanently the same on every machine, which no library guarantees.
 #[derive(Clone, Debug)]
-pub(crate) struct SplitMix64(pub u64);
+pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// A generator seeded by these numbers.
@@ -219,7 +219,7 @@ impl SplitMix64 {
     }
 
     /// The next number.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -14,25 +14,25 @@ use scoregate_base::{
 
 use crate::{hour::Hour, *};
 
-pub(super) const HOUR: Duration = Duration::from_hours(1);
+pub const HOUR: Duration = Duration::from_hours(1);
 
-pub(super) fn now() -> Wall {
+pub fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
-pub(super) fn demo() -> Scoring {
+pub fn demo() -> Scoring {
     Scoring::demo(7, now())
 }
 
-pub(super) fn limit(number: u8) -> Limit {
+pub fn limit(number: u8) -> Limit {
     Limit::parse(&number.to_string()).unwrap()
 }
 
-pub(super) fn asked(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
+pub fn asked(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
     serde_json::from_slice(&scoring.answer(key).unwrap().data).unwrap()
 }
 
-pub(super) fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
+pub fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
     asked(
         scoring,
         &DocumentKey {
@@ -43,7 +43,7 @@ pub(super) fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Ve
 }
 
 /// Every query, with the expected fields of its items.
-pub(super) fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [ItemField])> {
+pub fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [ItemField])> {
     let mut all: Vec<(DocumentKey, &'static [ItemField])> = vec![
         (DocumentKey::plain(Route::Index), shapes::INDEX),
         (DocumentKey::plain(Route::Alerts), shapes::ALERT),
@@ -102,7 +102,7 @@ pub(super) fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [I
     all
 }
 
-pub(super) fn check_object(value: &Value, fields: &[ItemField], of: &str) {
+pub fn check_object(value: &Value, fields: &[ItemField], of: &str) {
     let found: BTreeSet<&str> = value
         .as_object()
         .expect(of)
@@ -152,12 +152,12 @@ fn check_field(value: &Value, field: &ItemField, of: &str) {
 }
 
 /// Times within a month that together cover every behaviour of the simulator.
-pub(super) fn instants() -> impl Iterator<Item = Wall> {
+pub fn instants() -> impl Iterator<Item = Wall> {
     (0..10_u32).map(|step| now().plus(HOUR * 67 * step))
 }
 
 /// The runs of the simulator in the last 10 days, as measured runs.
-pub(super) fn measured() -> Vec<Run> {
+pub fn measured() -> Vec<Run> {
     let range = Hour::of(now()).last(240);
     simulate::models(7)
         .iter()
@@ -166,11 +166,11 @@ pub(super) fn measured() -> Vec<Run> {
 }
 
 /// Number of hours of runs in [`leveled_runs`].
-pub(super) const HOURS: u32 = 35 * 24;
+pub const HOURS: u32 = 35 * 24;
 
 /// The runs of models that are `distance` points apart, and the end of the runs. `noise` is the noise of a model in an
 /// hour.
-pub(super) fn leveled_runs(
+pub fn leveled_runs(
     models: u32,
     distance: f64,
     noise: impl Fn(u32, u32) -> f64,

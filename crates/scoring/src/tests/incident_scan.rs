@@ -20,11 +20,11 @@ use crate::{
 };
 
 /// The first hour of a day.
-pub(super) fn first() -> Hour {
+pub fn first() -> Hour {
     Hour::of(Wall::from_seconds(999_993_600))
 }
 
-pub(super) fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
+pub fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
     let model =
         Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
     let outcome = match score {
@@ -35,7 +35,7 @@ pub(super) fn run(suite: Suite, hour: Hour, score: Option<f64>) -> Run {
 }
 
 /// A series with these scores, one every `length` hours. `None` is a round in which every run failed.
-pub(super) fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
+pub fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
     let window = HourRange {
         from: first(),
         to: first().plus(scores.len() as u64 * length),
@@ -49,7 +49,7 @@ pub(super) fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourR
     (series, window)
 }
 
-pub(super) fn scan(
+pub fn scan(
     series: &ScoreSeries,
     window: HourRange,
     history: &IncidentHistory,
@@ -63,14 +63,14 @@ fn found(scores: &[Option<f64>]) -> Vec<Incident> {
     scan(&series, window, &IncidentHistory::default()).published
 }
 
-pub(super) fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {
+pub fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {
     parts
         .iter()
         .flat_map(|(hours, score)| std::iter::repeat_n(*score, *hours))
         .collect()
 }
 
-pub(super) fn at(hours: u64) -> Wall {
+pub fn at(hours: u64) -> Wall {
     first().plus(hours).start()
 }
 

@@ -55,7 +55,7 @@ pub struct MappedRuns {
 }
 
 /// Converts an evaluation to runs.
-pub(super) fn convert(
+pub fn convert(
     tool: EvaluationTool,
     evaluation: &Evaluation,
     mapping: &LogMapping,

@@ -26,7 +26,7 @@ const SMALL_LOG: u64 = 16 << 20;
 const LARGEST_RATIO: u64 = 1_000;
 
 /// An open `.eval` file.
-pub(super) struct EvalArchive {
+pub struct EvalArchive {
     archive: ZipArchive<FileReader>,
     members: BTreeMap<String, ArchiveMember>,
     /// Maximum number of decompressed bytes.
@@ -43,7 +43,7 @@ struct ArchiveMember {
 
 impl EvalArchive {
     /// Reads the directory of the members.
-    pub(super) fn open(file: File) -> Result<Self, LogProblem> {
+    pub fn open(file: File) -> Result<Self, LogProblem> {
         let size = file.metadata().map_err(damaged)?.len();
         let limit = size.saturating_mul(LARGEST_RATIO).saturating_add(SMALL_LOG);
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
@@ -58,12 +58,12 @@ impl EvalArchive {
     }
 
     /// The names of the members, sorted.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.keys().map(String::as_str)
     }
 
     /// Parses a member; `None` if there is no member with this name.
-    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, LogProblem> {
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, LogProblem> {
         let member = self.members.get(name);
         member
             .map(|member| self.parse(*member))

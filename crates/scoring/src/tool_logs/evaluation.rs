@@ -12,34 +12,34 @@ use super::score::LoggedScore;
 
 /// The samples of one task, evaluated on one model.
 #[derive(Debug)]
-pub(super) struct Evaluation {
+pub struct Evaluation {
     /// Unique to this evaluation. The ids of its runs are derived from it.
-    pub(super) identity: Vec<String>,
-    pub(super) task: String,
-    pub(super) model: String,
-    pub(super) started: Wall,
+    pub identity: Vec<String>,
+    pub task: String,
+    pub model: String,
+    pub started: Wall,
     /// The order is the same in every log of this evaluation.
-    pub(super) samples: Vec<EvaluatedSample>,
+    pub samples: Vec<EvaluatedSample>,
     /// Names of scores for which lower values are better.
-    pub(super) lower_is_better: BTreeSet<String>,
+    pub lower_is_better: BTreeSet<String>,
 }
 
 /// A sample in one epoch.
 #[derive(Debug)]
-pub(super) struct EvaluatedSample {
+pub struct EvaluatedSample {
     /// The name for messages.
-    pub(super) name: String,
-    pub(super) outcome: SampleOutcome,
-    pub(super) latency_ms: Option<f64>,
-    pub(super) usage: Option<TokenUsage>,
+    pub name: String,
+    pub outcome: SampleOutcome,
+    pub latency_ms: Option<f64>,
+    pub usage: Option<TokenUsage>,
     /// Whether the tool stopped the sample at a limit of time, tokens or messages. The outcome of such a sample still
     /// counts.
-    pub(super) is_limited: bool,
+    pub is_limited: bool,
 }
 
 /// How a sample ended.
 #[derive(Debug)]
-pub(super) enum SampleOutcome {
+pub enum SampleOutcome {
     Scored(BTreeMap<String, LoggedScore>),
     Failed(RunFailure),
     /// The sample was declared invalid after the evaluation.
@@ -48,14 +48,14 @@ pub(super) enum SampleOutcome {
 
 /// The token usage of the evaluated model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TokenUsage {
+pub struct TokenUsage {
     /// Input tokens at the full price.
-    pub(super) input: u64,
-    pub(super) output: u64,
+    pub input: u64,
+    pub output: u64,
     /// Input tokens at other prices. The mapping contains no prices for them.
-    pub(super) cached: u64,
+    pub cached: u64,
     /// The cost reported by the tool, in US dollars.
-    pub(super) cost: Option<f64>,
+    pub cost: Option<f64>,
 }
 
 words! {
@@ -108,7 +108,7 @@ impl LogProblem {
 }
 
 /// Both values, or the problem. If the first is missing from the mapping, the problem with the second is added.
-pub(super) fn both<A, B>(
+pub fn both<A, B>(
     one: Result<A, LogProblem>,
     other: Result<B, LogProblem>,
 ) -> Result<(A, B), LogProblem> {

@@ -108,7 +108,7 @@ enum InspectSampleId {
 }
 
 /// Reads a log.
-pub(super) fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
+pub fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
     let unreadable =
         |error: std::io::Error| LogProblem::invalid("", format!("cannot be read: {error}"));
     let mut file = File::open(path).map_err(unreadable)?;

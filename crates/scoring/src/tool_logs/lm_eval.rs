@@ -79,7 +79,7 @@ struct LmLog<'a> {
 }
 
 /// Reads a results file and the samples of the tasks that the mapping names.
-pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, LogProblem>> {
+pub fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, LogProblem>> {
     let log = match LmLog::read(path) {
         Ok(log) => log,
         Err(problem) => return vec![Err(problem)],

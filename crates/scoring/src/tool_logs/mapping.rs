@@ -27,23 +27,23 @@ pub struct LogMapping {
 /// The suite and the axes that a task feeds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TaskMapping {
-    pub(super) suite: String,
-    pub(super) axes: BTreeMap<Axis, ScoreSource>,
+pub struct TaskMapping {
+    pub suite: String,
+    pub axes: BTreeMap<Axis, ScoreSource>,
     /// The filter of lm-evaluation-harness.
-    pub(super) filter: Option<String>,
+    pub filter: Option<String>,
 }
 
 /// The source of an axis's scores.
 #[derive(Debug, Deserialize)]
 #[serde(from = "WrittenSource")]
-pub(super) struct ScoreSource {
+pub struct ScoreSource {
     /// The scorer or metric; may be omitted if there is only one.
-    pub(super) score: Option<String>,
+    pub score: Option<String>,
     /// The worst and the best value.
-    pub(super) scale: Option<[f64; 2]>,
+    pub scale: Option<[f64; 2]>,
     /// Scores from 0 to 1 for words.
-    pub(super) values: BTreeMap<String, f64>,
+    pub values: BTreeMap<String, f64>,
 }
 
 #[derive(Deserialize)]

@@ -14,7 +14,7 @@ const BUFFER: usize = 1 << 14;
 const WORDS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 
 /// Reads one value.
-pub(super) fn read_json<T: DeserializeOwned>(from: impl Read) -> Result<T, String> {
+pub fn read_json<T: DeserializeOwned>(from: impl Read) -> Result<T, String> {
     let mut parser = serde_json::Deserializer::from_reader(PythonJson::new(from));
     let value = T::deserialize(&mut parser).map_err(|error| error.to_string())?;
     // Reads to the end, so that the checksum is verified.
@@ -23,7 +23,7 @@ pub(super) fn read_json<T: DeserializeOwned>(from: impl Read) -> Result<T, Strin
 }
 
 /// Iterates over consecutive values, such as lines.
-pub(super) fn json_values<T: DeserializeOwned>(
+pub fn json_values<T: DeserializeOwned>(
     from: impl Read,
 ) -> impl Iterator<Item = serde_json::Result<T>> {
     serde_json::Deserializer::from_reader(PythonJson::new(from)).into_iter()

@@ -9,28 +9,28 @@ use crate::RunFailure;
 /// The fields of a record. `a.b` is the member `b` of the member `a`, and `a.0` is the first element of the list `a`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordMapping {
-    pub(super) model: FieldSource,
-    pub(super) task: FieldSource,
+pub struct RecordMapping {
+    pub model: FieldSource,
+    pub task: FieldSource,
     /// The path of the time. If absent, the time is read from the end of the file name.
-    pub(super) time: Option<String>,
-    pub(super) sample: Option<String>,
-    pub(super) latency_ms: Option<String>,
-    pub(super) cost: Option<String>,
-    pub(super) error: Option<String>,
+    pub time: Option<String>,
+    pub sample: Option<String>,
+    pub latency_ms: Option<String>,
+    pub cost: Option<String>,
+    pub error: Option<String>,
     /// Records with this member are headers, which describe the records after them.
-    pub(super) header: Option<String>,
+    pub header: Option<String>,
     /// Only records with these values are samples.
     #[serde(default)]
-    pub(super) only: BTreeMap<String, String>,
+    pub only: BTreeMap<String, String>,
     /// The failure for each text that an error may contain, ignoring case.
     #[serde(default)]
-    pub(super) failures: BTreeMap<String, RunFailure>,
+    pub failures: BTreeMap<String, RunFailure>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum FieldSource {
+pub enum FieldSource {
     Path(String),
     Fixed { value: String },
 }

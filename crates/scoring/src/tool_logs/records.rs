@@ -37,7 +37,7 @@ struct RecordReader<'m> {
 }
 
 /// Reads a file of records.
-pub(super) fn read(
+pub fn read(
     path: &Path,
     is_csv: bool,
     mapping: &LogMapping,

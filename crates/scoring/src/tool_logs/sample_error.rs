@@ -10,7 +10,7 @@ use crate::RunFailure;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LoggedException {
+pub struct LoggedException {
     message: String,
     traceback: String,
 }
@@ -79,7 +79,7 @@ const DOWNLOADS: [&str; 3] = ["tokeniz", "tiktoken", "file_download"];
 
 impl LoggedException {
     /// The reason for the failure.
-    pub(super) fn failure(&self) -> RunFailure {
+    pub fn failure(&self) -> RunFailure {
         if !self.is_of_a_request() {
             return RunFailure::Harness;
         }

@@ -12,7 +12,7 @@ const LONGEST_WORD: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Value")]
-pub(super) enum LoggedScore {
+pub enum LoggedScore {
     Number(f64),
     /// A word, such as `C` for correct.
     Word(String),
@@ -26,7 +26,7 @@ pub(super) enum LoggedScore {
 
 impl LoggedScore {
     /// Adds the value to the scores of a sample. Several values are added as `name/key`.
-    pub(super) fn add_as(self, name: &str, to: &mut BTreeMap<String, Self>) {
+    pub fn add_as(self, name: &str, to: &mut BTreeMap<String, Self>) {
         match self {
             Self::Several(values) => {
                 for (key, value) in values {

@@ -26,12 +26,7 @@ fn attaching(id: ApplicationId, email: &str, name: &str, moves: bool) -> StoreCh
     changing(id, ChangeKind::Attach(Box::new(attachment)))
 }
 
-pub(super) async fn attach(
-    store: &Store,
-    id: ApplicationId,
-    email: &str,
-    name: &str,
-) -> StoredOwner {
+pub async fn attach(store: &Store, id: ApplicationId, email: &str, name: &str) -> StoredOwner {
     let change = attaching(id, email, name, false);
     store.change(change).await.unwrap();
     owner_of(store, id).await.unwrap()
@@ -59,7 +54,7 @@ async fn mails(store: &Store) -> Vec<String> {
         .collect()
 }
 
-pub(crate) async fn a_mailbox_without_an_account_is_invited_once_and_accepts_once(store: &Store) {
+pub async fn a_mailbox_without_an_account_is_invited_once_and_accepts_once(store: &Store) {
     let [one, two] = [created(store).await, created(store).await];
     // Anyone can request links.
     assert!(send(store, "ordinary", "ann@example.org").await);
@@ -112,7 +107,7 @@ pub(crate) async fn a_mailbox_without_an_account_is_invited_once_and_accepts_onc
     assert_eq!((trail.what.as_str(), &trail.detail), ("attach", &expected));
 }
 
-pub(crate) async fn an_application_is_taken_from_its_owner_only_on_demand_and_both_are_notified(
+pub async fn an_application_is_taken_from_its_owner_only_on_demand_and_both_are_notified(
     store: &Store,
 ) {
     let ann = signed_up(store, "ann@example.org").await.id;
@@ -152,7 +147,7 @@ fn all() -> OwnerQuery {
     }
 }
 
-pub(crate) async fn a_detached_application_works_without_an_owner(store: &Store) {
+pub async fn a_detached_application_works_without_an_owner(store: &Store) {
     let [one, two] = [created(store).await, created(store).await];
     let invited = attach(store, one, "ann@example.org", "1").await;
     attach(store, two, "ann@example.org", "2").await;
@@ -177,7 +172,7 @@ pub(crate) async fn a_detached_application_works_without_an_owner(store: &Store)
     );
 }
 
-pub(crate) async fn a_created_application_can_have_an_invited_owner(store: &Store) {
+pub async fn a_created_application_can_have_an_invited_owner(store: &Store) {
     let id = an_id();
     let ChangeKind::Attach(attachment) = attaching(id, "ann@example.org", "1", false).what else {
         unreachable!()
@@ -197,7 +192,7 @@ pub(crate) async fn a_created_application_can_have_an_invited_owner(store: &Stor
     );
 }
 
-pub(crate) async fn an_invited_address_that_stopped_mail_gets_none_until_it_accepts(store: &Store) {
+pub async fn an_invited_address_that_stopped_mail_gets_none_until_it_accepts(store: &Store) {
     let [one, two] = [created(store).await, created(store).await];
     let invited = attach(store, one, "ann@example.org", "1").await.id;
     changed(store, invited, OwnerChangeKind::SetNotices(Vec::new())).await;

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 
 use super::*;
 
-pub(crate) async fn created_records_are_read_back(store: &Store) {
+pub async fn created_records_are_read_back(store: &Store) {
     let id = an_id();
     let own = OwnLimits::NONE
         .with(LimitSetting::Minute, 7)
@@ -44,7 +44,7 @@ pub(crate) async fn created_records_are_read_back(store: &Store) {
     assert_eq!(applications(store).await, [wanted]);
 }
 
-pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_are_rolled_back(
+pub async fn existing_records_are_not_created_again_and_failed_changes_are_rolled_back(
     store: &Store,
 ) {
     let first = created(store).await;
@@ -81,7 +81,7 @@ pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_ar
     );
 }
 
-pub(crate) async fn missing_records_are_named(store: &Store) {
+pub async fn missing_records_are_named(store: &Store) {
     let there = created(store).await;
     let gone = an_id();
     let other = created(store).await;
@@ -113,7 +113,7 @@ pub(crate) async fn missing_records_are_named(store: &Store) {
     }
 }
 
-pub(crate) async fn pages_contain_every_application_once_in_order(store: &Store) {
+pub async fn pages_contain_every_application_once_in_order(store: &Store) {
     assert_eq!(applications(store).await, []);
     let mut wanted = Vec::new();
     for _ in 0..7 {
@@ -136,7 +136,7 @@ pub(crate) async fn pages_contain_every_application_once_in_order(store: &Store)
     }
 }
 
-pub(crate) async fn all_applications_are_read_once_with_their_keys_and_units(store: &Store) {
+pub async fn all_applications_are_read_once_with_their_keys_and_units(store: &Store) {
     let all = async || -> Vec<StoredApplication> {
         let pages: Vec<ApplicationPage> = TryStreamExt::try_collect(store.all(NOON.day()))
             .await
@@ -165,7 +165,7 @@ pub(crate) async fn all_applications_are_read_once_with_their_keys_and_units(sto
     assert_eq!(found, applications(store).await);
 }
 
-pub(crate) async fn rotation_never_extends_older_keys(store: &Store) {
+pub async fn rotation_never_extends_older_keys(store: &Store) {
     let id = created(store).await;
     let soon = StoredKey {
         expires_at: Some(NOON.plus(HOUR)),
@@ -183,7 +183,7 @@ pub(crate) async fn rotation_never_extends_older_keys(store: &Store) {
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(now));
 }
 
-pub(crate) async fn rotation_without_overlap_revokes_older_keys(store: &Store) {
+pub async fn rotation_without_overlap_revokes_older_keys(store: &Store) {
     let id = created(store).await;
     let now = make(store, id, rotation(a_later_key("newer", 1), NOON)).await;
     let states: Vec<_> = now
@@ -196,7 +196,7 @@ pub(crate) async fn rotation_without_overlap_revokes_older_keys(store: &Store) {
     assert!(record.detail.ends_with("; 1 older revoked"), "{record:?}");
 }
 
-pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &Store) {
+pub async fn revocation_is_final_and_keeps_its_first_time(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let later = rotation(a_later_key("later", 1), NOON.plus(HOUR));
@@ -222,7 +222,7 @@ pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &Store) 
     assert_eq!(revoked(&untouched), [None]);
 }
 
-pub(crate) async fn tier_change_keeps_everything_else(store: &Store) {
+pub async fn tier_change_keeps_everything_else(store: &Store) {
     let id = created(store).await;
     let before = found(store, id).await;
     units(store, asking(id, NOON.day(), 4, 10)).await;
@@ -237,7 +237,7 @@ pub(crate) async fn tier_change_keeps_everything_else(store: &Store) {
     );
 }
 
-pub(crate) async fn added_key_keeps_the_other_keys(store: &Store) {
+pub async fn added_key_keeps_the_other_keys(store: &Store) {
     let id = created(store).await;
     let added = StoredKey {
         expires_at: Some(NOON.plus(2 * HOUR)),
@@ -249,7 +249,7 @@ pub(crate) async fn added_key_keeps_the_other_keys(store: &Store) {
     assert!(matches!(again, Err(StoreError::Exists(_))));
 }
 
-pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &Store) {
+pub async fn limits_descriptions_and_expiries_change_alone(store: &Store) {
     let id = created(store).await;
     let mut wanted = found(store, id).await;
     for own in [
@@ -288,7 +288,7 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &Store)
     assert!(matches!(refused, Err(StoreError::UnknownKey(_))));
 }
 
-pub(crate) async fn every_change_is_in_the_audit_trail_newest_first_without_secrets(store: &Store) {
+pub async fn every_change_is_in_the_audit_trail_newest_first_without_secrets(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let note = Some("paid by card".to_owned());
@@ -351,7 +351,7 @@ pub(crate) async fn every_change_is_in_the_audit_trail_newest_first_without_secr
     assert_eq!(store.audit(older).await.unwrap(), all[2..]);
 }
 
-pub(crate) async fn last_use_is_stored_and_never_decreases(store: &Store) {
+pub async fn last_use_is_stored_and_never_decreases(store: &Store) {
     let id = created(store).await;
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
         let uses = [Digest::of("unknown"), first_key(id).digest].map(|digest| KeyUse {

@@ -43,7 +43,7 @@ async fn assert_used_today(store: &Store, owner: OwnerId, at_most: u32) {
     assert_eq!(owner_refusal(refused), OwnerRefusal::QuotaUsedToday(owner));
 }
 
-pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(store: &Store) {
+pub async fn an_application_closed_after_use_counts_until_the_next_day(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     closed_after_use(store, owner, 1).await;
     assert_used_today(store, owner, 1).await;
@@ -56,7 +56,7 @@ pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(st
     );
 }
 
-pub(crate) async fn open_and_closed_applications_count_together(store: &Store) {
+pub async fn open_and_closed_applications_count_together(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let other = signed_up(store, "bob@example.org").await.id;
     closed_after_use(store, owner, 2).await;
@@ -68,7 +68,7 @@ pub(crate) async fn open_and_closed_applications_count_together(store: &Store) {
     created_at(store, NEXT_NOON, owner, 2).await.unwrap();
 }
 
-pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &Store) {
+pub async fn an_unused_application_can_be_replaced_at_once(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     close(store, created_at(store, NOON, owner, 1).await.unwrap()).await;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
@@ -81,7 +81,7 @@ pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &Store)
     created_at(store, NOON, owner, 1).await.unwrap();
 }
 
-pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
+pub async fn units_granted_after_the_closing_count(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = created_at(store, NOON, owner, 1).await.unwrap();
     close(store, id).await;
@@ -90,7 +90,7 @@ pub(crate) async fn units_granted_after_the_closing_count(store: &Store) {
     assert_used_today(store, owner, 1).await;
 }
 
-pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &Store) {
+pub async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &Store) {
     let first = signed_up(store, "Ann@example.org").await.id;
     closed_after_use(store, first, 1).await;
     delete(store, first).await;
@@ -104,7 +104,7 @@ pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &Stor
     created_at(store, NEXT_NOON, third, 1).await.unwrap();
 }
 
-pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &Store) {
+pub async fn closed_applications_are_deleted_on_the_next_day(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     closed_after_use(store, owner, 1).await;
     open_day(store, NOON.day()).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Fills a store: applications with keys, own limits, grants and requests, a status page, and owners.
-pub(crate) async fn fill(store: &Store) {
+pub async fn fill(store: &Store) {
     for number in 0..3 {
         let mut creation = creating(an_id());
         let ChangeKind::Create {
@@ -53,7 +53,7 @@ pub(crate) async fn fill(store: &Store) {
 }
 
 /// Requests with two outcomes.
-pub(crate) fn answered(application: ApplicationId, requests: u64) -> Vec<RequestTotal> {
+pub fn answered(application: ApplicationId, requests: u64) -> Vec<RequestTotal> {
     let total = |endpoint: &'static str, outcome, requests| RequestTotal {
         day: NOON.day(),
         application,
@@ -67,7 +67,7 @@ pub(crate) fn answered(application: ApplicationId, requests: u64) -> Vec<Request
     ]
 }
 
-pub(crate) async fn posted(store: &Store, subject: MessageSubject) -> StatusMessage {
+pub async fn posted(store: &Store, subject: MessageSubject) -> StatusMessage {
     let new = NewStatusMessage {
         at: NOON,
         who: "a test".into(),

@@ -14,7 +14,7 @@ use scoregate_base::limits::DayTotals;
 
 use super::*;
 
-pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &Store) {
+pub async fn lease_is_limited_by_the_remaining_quota(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let day = NOON.day();
@@ -52,7 +52,7 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &Store) {
     assert_eq!(granted, u64::from(u32::MAX) + 1);
 }
 
-pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &Store) {
+pub async fn a_day_is_closed_once_a_later_one_is_opened(store: &Store) {
     let id = created(store).await;
     let other = created(store).await;
     let today = NOON.day();
@@ -76,7 +76,7 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &Store) {
     assert_eq!(granted(today).await, 2, "a closed day moved");
 }
 
-pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &Store) {
+pub async fn returned_units_are_leased_again_and_never_negative(store: &Store) {
     let id = created(store).await;
     let day = NOON.day();
     let first = asking(id, day, 10, 10);
@@ -97,7 +97,7 @@ pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &S
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
 }
 
-pub(crate) async fn many_leases_and_returns_at_once_never_exceed_the_quota(store: &Store) {
+pub async fn many_leases_and_returns_at_once_never_exceed_the_quota(store: &Store) {
     let id = created(store).await;
     let ask = || asking(id, NOON.day(), 3, 500);
     let requests: Vec<LeaseRequest> = (0..300).map(|_| ask()).collect();
@@ -141,7 +141,7 @@ fn scheduled_report() -> impl Strategy<Value = ScheduledReport> {
     })
 }
 
-pub(crate) fn reports_are_applied_by_the_rules_and_no_day_is_opened_again(
+pub fn reports_are_applied_by_the_rules_and_no_day_is_opened_again(
     store: &Store,
     runtime: &tokio::runtime::Runtime,
 ) {

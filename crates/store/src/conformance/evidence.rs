@@ -77,9 +77,7 @@ async fn today(store: &Store, application: ApplicationId) -> DayEvidence {
     record.evidence.clone()
 }
 
-pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(
-    store: &Store,
-) {
+pub async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(store: &Store) {
     let one = an_id();
     let other = an_id();
     let now = start_of(TODAY) + 5;
@@ -113,7 +111,7 @@ pub(crate) async fn hours_of_two_nodes_become_one_day_and_a_second_merge_changes
     assert_eq!(today(store, one).await, expected);
 }
 
-pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(store: &Store) {
+pub async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(store: &Store) {
     let one = an_id();
     let silent = an_id();
     let tomorrow = start_of(TODAY.next());
@@ -139,7 +137,7 @@ pub(crate) async fn a_late_hour_is_added_and_a_day_is_compact_once_it_ended(stor
     assert_eq!((expected.models, expected.counts.delivered), (150, 270));
 }
 
-pub(crate) async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &Store) {
+pub async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &Store) {
     let keys = join_all((1..=8).map(|proposed| store.sketch_key(TODAY, u64::MAX - proposed))).await;
     let keys: Vec<u64> = keys.into_iter().collect::<Result<_, _>>().unwrap();
     assert!(
@@ -150,7 +148,7 @@ pub(crate) async fn the_key_of_a_day_is_that_of_the_first_gateway(store: &Store)
     assert_eq!(store.sketch_key(TODAY, 7).await.unwrap(), keys[0]);
 }
 
-pub(crate) async fn days_are_read_by_application_and_range_oldest_first(store: &Store) {
+pub async fn days_are_read_by_application_and_range_oldest_first(store: &Store) {
     let mut ids = [an_id(), an_id()];
     ids.sort();
     for (id, ago) in [
@@ -202,7 +200,7 @@ pub(crate) async fn days_are_read_by_application_and_range_oldest_first(store: &
     assert_eq!(found(Some(an_id()), since_1970).await, []);
 }
 
-pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_hours_for_three(
+pub async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_hours_for_three(
     store: &Store,
 ) {
     let id = an_id();
@@ -233,7 +231,7 @@ pub(crate) async fn evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_h
 }
 
 /// While one gateway merges, the other one records and merges an earlier hour.
-pub(crate) async fn concurrent_merges_count_each_hour_once(stores: [&Store; 2]) {
+pub async fn concurrent_merges_count_each_hour_once(stores: [&Store; 2]) {
     let ids: Vec<ApplicationId> = (0..300).map(|_| an_id()).collect();
     let few = &ids[..5];
     let start = start_of(TODAY);

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::*;
 
-pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store: &Store) {
+pub async fn the_feed_names_each_changed_application_once_in_order(store: &Store) {
     let start = store.position().await.unwrap();
     let none = store.changed_after(start.clone(), 10).await.unwrap();
     assert!(
@@ -40,7 +40,7 @@ pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store:
     assert_eq!(met, all.applications);
 }
 
-pub(crate) async fn a_reader_of_the_feed_misses_no_concurrent_change(store: &Store) {
+pub async fn a_reader_of_the_feed_misses_no_concurrent_change(store: &Store) {
     let start = store.position().await.unwrap();
     let reading = async {
         let mut met = std::collections::BTreeSet::new();
@@ -56,9 +56,7 @@ pub(crate) async fn a_reader_of_the_feed_misses_no_concurrent_change(store: &Sto
     assert_eq!(met, made.into_iter().collect());
 }
 
-pub(crate) async fn a_position_ahead_of_the_feed_or_of_another_one_requires_a_reload(
-    store: &Store,
-) {
+pub async fn a_position_ahead_of_the_feed_or_of_another_one_requires_a_reload(store: &Store) {
     created(store).await;
     let position = store.position().await.unwrap();
     let ahead = FeedPosition {

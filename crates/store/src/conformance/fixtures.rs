@@ -5,25 +5,25 @@ use std::fmt::Debug;
 use super::*;
 
 /// Makes a change that is not refused.
-pub(crate) async fn make(store: &Store, id: ApplicationId, what: ChangeKind) -> StoredApplication {
+pub async fn make(store: &Store, id: ApplicationId, what: ChangeKind) -> StoredApplication {
     store.change(changing(id, what)).await.unwrap()
 }
 
 /// An existing application.
-pub(crate) async fn found(store: &Store, id: ApplicationId) -> StoredApplication {
+pub async fn found(store: &Store, id: ApplicationId) -> StoredApplication {
     let found = store.application(id, NOON.day()).await.unwrap();
     found.unwrap()
 }
 
 /// The applications of a store that has fewer than a hundred.
-pub(crate) async fn applications(store: &Store) -> Vec<StoredApplication> {
+pub async fn applications(store: &Store) -> Vec<StoredApplication> {
     let page = store.page(None, 99, NOON.day()).await.unwrap();
     assert!(page.skipped.is_empty() && page.next.is_none(), "{page:?}");
     page.applications
 }
 
 /// A key that is created `hours` later than `a_key`.
-pub(super) fn a_later_key(text: &str, hours: u32) -> StoredKey {
+pub fn a_later_key(text: &str, hours: u32) -> StoredKey {
     StoredKey {
         created_at: NOON.plus(hours * HOUR),
         ..a_key(text)
@@ -31,15 +31,15 @@ pub(super) fn a_later_key(text: &str, hours: u32) -> StoredKey {
 }
 
 /// The key that an application was created with.
-pub(crate) fn first_key(id: ApplicationId) -> StoredKey {
+pub fn first_key(id: ApplicationId) -> StoredKey {
     a_key(&id.to_string())
 }
 
-pub(crate) fn to_tier(tier: &str) -> ChangeKind {
+pub fn to_tier(tier: &str) -> ChangeKind {
     ChangeKind::SetTier { tier: tier.into() }
 }
 
-pub(crate) fn rotation(key: StoredKey, retire_others_at: Wall) -> ChangeKind {
+pub fn rotation(key: StoredKey, retire_others_at: Wall) -> ChangeKind {
     ChangeKind::Rotate {
         key,
         retire_others_at,
@@ -47,7 +47,7 @@ pub(crate) fn rotation(key: StoredKey, retire_others_at: Wall) -> ChangeKind {
     }
 }
 
-pub(crate) fn addition(key: StoredKey) -> ChangeKind {
+pub fn addition(key: StoredKey) -> ChangeKind {
     ChangeKind::AddKey {
         key,
         allowance: None,
@@ -55,7 +55,7 @@ pub(crate) fn addition(key: StoredKey) -> ChangeKind {
 }
 
 /// Opens a day.
-pub(super) async fn open_day(store: &Store, day: Day) {
+pub async fn open_day(store: &Store, day: Day) {
     let exchange = LedgerExchange {
         node: 1,
         today: day,
@@ -65,7 +65,7 @@ pub(super) async fn open_day(store: &Store, day: Day) {
 }
 
 /// Deletes and merges outdated records. Returns the number of changed records.
-pub(super) async fn delete_outdated(store: &Store) -> u64 {
+pub async fn delete_outdated(store: &Store) -> u64 {
     let mut deleted = 0;
     loop {
         match store.delete_outdated().await.unwrap() {
@@ -76,17 +76,17 @@ pub(super) async fn delete_outdated(store: &Store) -> u64 {
 }
 
 /// The day that is `days` days before the day of `NOON`.
-pub(super) fn before(days: u32) -> Day {
+pub fn before(days: u32) -> Day {
     Day::from_number(NOON.day().number() - days)
 }
 
 /// A new application of an owner who may have `at_most` applications.
-pub(crate) async fn application_of(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
+pub async fn application_of(store: &Store, owner: OwnerId, at_most: u32) -> ApplicationId {
     store.change(owned(owner, at_most)).await.unwrap().id
 }
 
 /// Makes a change to an owner, which may be refused.
-pub(super) async fn attempted(
+pub async fn attempted(
     store: &Store,
     owner: OwnerId,
     what: OwnerChangeKind,
@@ -101,7 +101,7 @@ pub(super) async fn attempted(
 }
 
 /// The `OwnerRefusal` with which an operation failed.
-pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRefusal {
+pub fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRefusal {
     match outcome {
         Err(StoreError::Owner(refusal)) => refusal,
         other => panic!("{other:?}"),
@@ -109,7 +109,7 @@ pub(crate) fn owner_refusal<T: Debug>(outcome: Result<T, StoreError>) -> OwnerRe
 }
 
 /// Signs in with a link. Returns the owner, and whether the account is new.
-pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, bool) {
+pub async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, bool) {
     match store.sign_in(sign_in).await.unwrap() {
         SignInOutcome::SignedIn { owner, is_new } => (owner, is_new),
         other @ (SignInOutcome::InvalidLink
@@ -119,12 +119,12 @@ pub(super) async fn signed_in(store: &Store, sign_in: SignIn) -> (StoredOwner, b
 }
 
 /// The number of queued emails, not counting messages to webhooks.
-pub(super) async fn queued(store: &Store) -> u64 {
+pub async fn queued(store: &Store) -> u64 {
     store.mail_backlog().await.unwrap().mails
 }
 
 /// The queued messages, ordered by recipient. They are removed as if they had been sent.
-pub(super) async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
+pub async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
     let until = NOON.plus(HOUR);
     let claim = MailClaim::new(lane, until, until, 99);
     let claimed = store.claim_mail(claim).await.unwrap();
@@ -141,7 +141,7 @@ pub(super) async fn sent(store: &Store, lane: MailLane) -> Vec<NewMail> {
 }
 
 /// The audit trail, newest record first.
-pub(crate) async fn trail(store: &Store) -> Vec<AuditRecord> {
+pub async fn trail(store: &Store) -> Vec<AuditRecord> {
     let query = AuditQuery {
         limit: 99,
         ..AuditQuery::default()
@@ -150,7 +150,7 @@ pub(crate) async fn trail(store: &Store) -> Vec<AuditRecord> {
 }
 
 /// The audit trail of an application, newest record first.
-pub(super) async fn trail_of(store: &Store, id: ApplicationId) -> Vec<AuditRecord> {
+pub async fn trail_of(store: &Store, id: ApplicationId) -> Vec<AuditRecord> {
     let query = AuditQuery {
         application: Some(id),
         limit: 99,
@@ -160,6 +160,6 @@ pub(super) async fn trail_of(store: &Store, id: ApplicationId) -> Vec<AuditRecor
 }
 
 /// The kinds of the recorded changes.
-pub(super) fn words(trail: &[AuditRecord]) -> Vec<&str> {
+pub fn words(trail: &[AuditRecord]) -> Vec<&str> {
     trail.iter().map(|record| record.what.as_str()).collect()
 }

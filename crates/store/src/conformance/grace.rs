@@ -27,9 +27,7 @@ async fn claimed(store: &Store, claim: GraceClaim) -> Option<GraceShare> {
     store.claim_grace(claim).await.unwrap()
 }
 
-pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_returns_it(
-    store: &Store,
-) {
+pub async fn a_share_of_grace_has_one_holder_until_its_next_process_returns_it(store: &Store) {
     let share = |number| Some(GraceShare { number, shares: 2 });
     let more = GraceClaim {
         gateways: 9,
@@ -76,7 +74,7 @@ pub(crate) async fn a_share_of_grace_has_one_holder_until_its_next_process_retur
     }
 }
 
-pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: &Store) {
+pub async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: &Store) {
     let claims = (0..12).map(|node| {
         store.claim_grace(GraceClaim {
             gateways: 8 + u32::try_from(node).unwrap() % 3,
@@ -92,9 +90,7 @@ pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: 
     assert_eq!(numbers, (0..of).collect::<Vec<u32>>());
 }
 
-pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one(
-    store: &Store,
-) {
+pub async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one(store: &Store) {
     let claim = |node, days| GraceClaim {
         gateways: 1,
         day: Day::from_number(NOON.day().number() + days),

@@ -36,7 +36,7 @@ async fn expiry(store: &Store, id: ApplicationId) -> Option<Wall> {
     found(store, id).await.keys[0].expires_at
 }
 
-pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place(
+pub async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place(
     store: &Store,
 ) {
     let owner = signed_up(store, "ann@example.org").await.id;
@@ -78,7 +78,7 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
     );
 }
 
-pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_key(store: &Store) {
+pub async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_key(store: &Store) {
     let id = created(store).await;
     let hour_after = |at: Wall| Some(at.plus(HOUR));
     assert!(!is_known(store, leak(id, &["a"], NOON, hour_after(NOON))).await);
@@ -107,13 +107,13 @@ pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_k
     assert_eq!(expiry(store, id).await, hour_after(at));
 }
 
-pub(crate) async fn of_concurrent_reports_of_a_place_one_changes_the_key(store: &Store) {
+pub async fn of_concurrent_reports_of_a_place_one_changes_the_key(store: &Store) {
     let id = created(store).await;
     let known = join_all((0..8).map(|_| is_known(store, leak(id, &["a"], NOON, None)))).await;
     assert_eq!(known.iter().filter(|is_known| !**is_known).count(), 1);
 }
 
-pub(crate) async fn keys_are_found_with_their_applications(store: &Store) {
+pub async fn keys_are_found_with_their_applications(store: &Store) {
     let ids = [created(store).await, created(store).await];
     make(store, ids[0], ChangeKind::RevokeAll).await;
     let [one, other] = ids.map(|id| first_key(id).digest);

@@ -30,9 +30,7 @@ async fn restored(store: &Store, id: ApplicationId, at: Wall) -> Option<StoredAp
     }
 }
 
-pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(
-    store: &Store,
-) {
+pub async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(store: &Store) {
     let id = created(store).await;
     let of_tier = created(store).await;
     set(store, id, own(60, Some(500)), None).await;
@@ -81,9 +79,7 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
     );
 }
 
-pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore(
-    store: &Store,
-) {
+pub async fn limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore(store: &Store) {
     let id = created(store).await;
     let end = NOON.plus(HOUR);
     let without = limits_set(own(20, None), None);
@@ -101,7 +97,7 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
     assert_eq!(restored(store, id, end).await, None);
 }
 
-pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &Store) {
+pub async fn of_concurrent_restorations_of_limits_one_is_made(store: &Store) {
     let id = created(store).await;
     set(store, id, own(10, None), Some(NOON)).await;
     let made = join_all((0..4).map(|_| restored(store, id, NOON))).await;
@@ -119,9 +115,7 @@ async fn set_account(store: &Store, owner: OwnerId, changes: LimitChanges) -> Ow
     account.own
 }
 
-pub(crate) async fn limits_of_an_account_are_those_of_its_present_and_new_applications(
-    store: &Store,
-) {
+pub async fn limits_of_an_account_are_those_of_its_present_and_new_applications(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let first = store.change(owned(owner, 9)).await.unwrap().id;
     set(store, first, own(60, None), None).await;

@@ -35,7 +35,7 @@ async fn queue(store: &Store, mail: NewMail) {
     store.queue_mail(vec![mail]).await.unwrap();
 }
 
-pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(store: &Store) {
+pub async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(store: &Store) {
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
     store.queue_mail(Vec::new()).await.unwrap();
     let mail = NewMail {
@@ -68,7 +68,7 @@ pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(sto
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
 }
 
-pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &Store) {
+pub async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &Store) {
     let mails: Vec<NewMail> = ["ann@example.org", "bob@example.org"]
         .map(|to| a_mail(&format!("1.{to}"), to))
         .into();
@@ -96,7 +96,7 @@ pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(st
     );
 }
 
-pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &Store) {
+pub async fn each_mail_is_claimed_by_one_reader(store: &Store) {
     let mails = (0..40)
         .map(|number| a_mail(&format!("{number:02}"), "ann@example.org"))
         .collect();
@@ -111,7 +111,7 @@ pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &Store) {
     assert_eq!(met, all, "each once");
 }
 
-pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &Store) {
+pub async fn a_claim_expires_and_its_late_result_changes_nothing(store: &Store) {
     queue(store, a_mail("id", "ann@example.org")).await;
     assert_eq!(claimed(store, NOON, 9).await, one("id", 1));
     let later = NOON.plus(5 * MINUTE);
@@ -129,9 +129,7 @@ pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &
     assert_eq!(queued(store).await, 0);
 }
 
-pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones(
-    store: &Store,
-) {
+pub async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones(store: &Store) {
     queue(store, a_mail("first", "ann@example.org")).await;
     assert_eq!(claimed(store, NOON, 9).await, one("first", 1));
     let at = NOON.plus(2 * MINUTE);
@@ -155,7 +153,7 @@ pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_
     assert_eq!(claimed(store, at, 1).await, one("first", 2));
 }
 
-pub(crate) async fn recipients_take_turns_and_named_ones_are_left_out(store: &Store) {
+pub async fn recipients_take_turns_and_named_ones_are_left_out(store: &Store) {
     let message = |id: &str, recipient: &str, minutes: u32| NewMail {
         kind: MailKind::Webhook,
         created_at: NOON.plus(minutes * MINUTE),

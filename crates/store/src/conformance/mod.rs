@@ -16,7 +16,7 @@ mod grace;
 mod leaks;
 mod limits_until;
 mod mail;
-pub(crate) mod notices;
+pub mod notices;
 mod owner_changes;
 mod owner_search;
 mod owner_sessions;
@@ -37,28 +37,28 @@ use scoregate_base::{
     limits::{LimitChanges, LimitSetting, NodeReport, NodeTotals, OwnLimits},
 };
 
-pub(super) use attachments::*;
-pub(super) use changes::*;
-pub(super) use closed_applications::*;
-pub(super) use contents::*;
-pub(super) use days::*;
-pub(super) use evidence::*;
-pub(super) use feed::*;
-pub(super) use fixtures::*;
-pub(super) use grace::*;
-pub(super) use leaks::*;
-pub(super) use limits_until::*;
-pub(super) use mail::*;
-pub(super) use notices::*;
-pub(super) use owner_changes::*;
-pub(super) use owner_search::*;
-pub(super) use owner_sessions::*;
-pub(super) use reports::*;
-pub(super) use request_totals::*;
-pub(super) use status_page::*;
-pub(super) use usage_lines::*;
-pub(super) use webhooks::*;
-pub(super) use windows::*;
+pub use attachments::*;
+pub use changes::*;
+pub use closed_applications::*;
+pub use contents::*;
+pub use days::*;
+pub use evidence::*;
+pub use feed::*;
+pub use fixtures::*;
+pub use grace::*;
+pub use leaks::*;
+pub use limits_until::*;
+pub use mail::*;
+pub use notices::*;
+pub use owner_changes::*;
+pub use owner_search::*;
+pub use owner_sessions::*;
+pub use reports::*;
+pub use request_totals::*;
+pub use status_page::*;
+pub use usage_lines::*;
+pub use webhooks::*;
+pub use windows::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -200,7 +200,7 @@ pub(super) use run_with;
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
-pub(super) fn a_key(text: &str) -> StoredKey {
+pub fn a_key(text: &str) -> StoredKey {
     StoredKey {
         created_at: NOON,
         name: Some(format!("The key of {text}")),
@@ -208,11 +208,11 @@ pub(super) fn a_key(text: &str) -> StoredKey {
     }
 }
 
-pub(super) fn an_id() -> ApplicationId {
+pub fn an_id() -> ApplicationId {
     ApplicationId::mint().unwrap()
 }
 
-pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
+pub fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
     StoreChange {
         at: NOON,
         who: "a test".into(),
@@ -223,40 +223,40 @@ pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreCha
     }
 }
 
-pub(super) fn creating(application: ApplicationId) -> StoreChange {
+pub fn creating(application: ApplicationId) -> StoreChange {
     changing(
         application,
         sample::creation("free", a_key(&application.to_string())),
     )
 }
 
-pub(super) async fn created(store: &Store) -> ApplicationId {
+pub async fn created(store: &Store) -> ApplicationId {
     store.change(creating(an_id())).await.unwrap().id
 }
 
 /// A node's request for units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LeaseRequest {
-    pub(super) application: ApplicationId,
-    pub(super) node: u64,
-    pub(super) day: Day,
-    pub(super) want: u32,
-    pub(super) quota: u32,
+pub struct LeaseRequest {
+    pub application: ApplicationId,
+    pub node: u64,
+    pub day: Day,
+    pub want: u32,
+    pub quota: u32,
 }
 
 /// The grant to a node that had no units before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeaseReply {
+pub enum LeaseReply {
     Granted { units: u32, total: u64 },
     Closed { newest: Day },
 }
 
-pub(super) const fn given(units: u32, total: u64) -> LeaseReply {
+pub const fn given(units: u32, total: u64) -> LeaseReply {
     LeaseReply::Granted { units, total }
 }
 
 /// A request from a new node.
-pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
+pub fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
     static NODES: AtomicU64 = AtomicU64::new(1);
     LeaseRequest {
         application,
@@ -269,7 +269,7 @@ pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32
 
 impl LeaseRequest {
     /// An exchange with only this request, on its day.
-    pub(super) fn exchange(self) -> LedgerExchange {
+    pub fn exchange(self) -> LedgerExchange {
         let Self {
             application,
             node,
@@ -291,7 +291,7 @@ impl LeaseRequest {
 }
 
 /// Sends one request at a time, for tests.
-pub(super) trait SingleLease: Ledger {
+pub trait SingleLease: Ledger {
     fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
         Box::pin(async move {
             let reply = self.exchange(request.exchange()).await?;
@@ -336,7 +336,7 @@ pub(super) trait SingleLease: Ledger {
 
 impl<T: Ledger + ?Sized> SingleLease for T {}
 
-pub(super) async fn units(store: &Store, request: LeaseRequest) -> u32 {
+pub async fn units(store: &Store, request: LeaseRequest) -> u32 {
     match store.lease(request).await.unwrap() {
         LeaseReply::Granted { units, .. } => units,
         LeaseReply::Closed { newest } => panic!("closed by {newest}"),

@@ -38,11 +38,7 @@ fn notice(kind: MailKind, id: &str) -> OwnerNotice {
 }
 
 /// An owner who has an application in this tier and no queued mail.
-pub(crate) async fn application_in(
-    store: &Store,
-    email: &str,
-    tier: &str,
-) -> (OwnerId, ApplicationId) {
+pub async fn application_in(store: &Store, email: &str, tier: &str) -> (OwnerId, ApplicationId) {
     let owner = signed_up(store, email).await.id;
     let id = application_of(store, owner, 1).await;
     make(store, id, to_tier(tier)).await;
@@ -72,7 +68,7 @@ async fn due(store: &Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueN
 }
 
 /// The used units and the quota in each due quota notice.
-pub(crate) async fn quotas(store: &Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
+pub async fn quotas(store: &Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u32)> {
     let subject = |due: DueNotice| match due.subject {
         NoticeSubject::Quota { used, limit, .. } => (used, limit.quota),
         NoticeSubject::Key { .. } => panic!("{due:?}"),
@@ -95,7 +91,7 @@ async fn record(
     store.record_requests(node, vec![total]).await.unwrap();
 }
 
-pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent(
+pub async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent(
     store: &Store,
 ) {
     let notices = |at| {
@@ -114,7 +110,7 @@ pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_aft
     assert_eq!(mails(store).await, [[""; 2]; 0]);
 }
 
-pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &Store) {
+pub async fn ids_of_notices_are_known_for_40_days(store: &Store) {
     for (days, is_queued) in [(0, true), (40, false), (41, true)] {
         open_day(store, Day::from_number(NOON.day().number() + days)).await;
         delete_outdated(store).await;
@@ -124,7 +120,7 @@ pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &Store) {
     }
 }
 
-pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(store: &Store) {
+pub async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(store: &Store) {
     let (free, in_free) = application_in(store, "free@example.org", "free").await;
     let (pro, in_pro) = application_in(store, "pro@example.org", "pro").await;
     let change = async |application, what: ChangeKind, id: &str| {
@@ -165,7 +161,7 @@ pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(sto
     assert_eq!(revoke(created(store).await, "7").await, nobody, "no owner");
 }
 
-pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &Store) {
+pub async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &Store) {
     let with = |token: &str| SignIn {
         notice: Some(notice(MailKind::NewSignIn, token).mail),
         ..using(token, &format!("session {token}"))
@@ -186,7 +182,7 @@ pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &St
     );
 }
 
-pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &Store) {
+pub async fn a_choice_of_notices_is_stored_and_audited(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await;
     assert_eq!(owner.notices, None);
     let chosen = vec![MailKind::Quota80, MailKind::NewSignIn];
@@ -213,9 +209,7 @@ pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &Store) {
     assert_eq!(shown, [record("none"), record("quota_80,new_sign_in")]);
 }
 
-pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are(
-    store: &Store,
-) {
+pub async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are(store: &Store) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     let [live, dead] = [
         asking(id, NOON.day(), 50, 100),
@@ -240,7 +234,7 @@ pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_ot
     assert_eq!(nearly(&[]).await, [], "{reason}");
 }
 
-pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due(
+pub async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due(
     store: &Store,
 ) {
     let (owner, id) = application_in(store, "ann@example.org", "pro").await;
@@ -263,7 +257,7 @@ pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
 }
 
-pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &Store) {
+pub async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &Store) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     units(store, asking(id, NOON.day(), 40, 100)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
@@ -315,7 +309,7 @@ async fn windows_due(store: &Store, live: &[u64]) -> Vec<String> {
     shown
 }
 
-pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
+pub async fn each_window_has_notices_of_its_own(store: &Store) {
     let (owner, id) = application_in(store, "ann@example.org", "pro").await;
     let own = OwnLimits::NONE
         .with(LimitSetting::Day, 1_000)
@@ -372,9 +366,7 @@ pub(crate) async fn each_window_has_notices_of_its_own(store: &Store) {
     assert_eq!(windows_due(store, &[]).await.len(), 2);
 }
 
-pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(
-    store: &Store,
-) {
+pub async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(store: &Store) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     let key = first_key(id);
     let expires_at = NOON.plus(8 * DAY);

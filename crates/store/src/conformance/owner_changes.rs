@@ -38,7 +38,7 @@ fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
     ]
 }
 
-pub(crate) async fn a_suspended_owner_changes_no_application(store: &Store) {
+pub async fn a_suspended_owner_changes_no_application(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = application_of(store, owner, 1).await;
     changed(store, owner, OwnerChangeKind::Suspend).await;
@@ -62,7 +62,7 @@ pub(crate) async fn a_suspended_owner_changes_no_application(store: &Store) {
     changed(store, owner, deletion()).await;
 }
 
-pub(crate) async fn an_application_of_another_owner_is_unknown(store: &Store) {
+pub async fn an_application_of_another_owner_is_unknown(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let other = signed_up(store, "bob@example.org").await.id;
     let id = application_of(store, owner, 1).await;
@@ -89,7 +89,7 @@ pub(crate) async fn an_application_of_another_owner_is_unknown(store: &Store) {
     assert_eq!(owner_refusal(refused), OwnerRefusal::Unknown(nobody));
 }
 
-pub(crate) async fn of_concurrent_new_keys_one_meets_the_conditions(store: &Store) {
+pub async fn of_concurrent_new_keys_one_meets_the_conditions(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = application_of(store, owner, 1).await;
     let allowed = |existing, active, per_day| {

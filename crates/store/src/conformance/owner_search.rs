@@ -2,13 +2,13 @@
 
 use super::*;
 
-pub(super) async fn found_owners(store: &Store, query: OwnerQuery) -> Vec<OwnerId> {
+pub async fn found_owners(store: &Store, query: OwnerQuery) -> Vec<OwnerId> {
     let owners = store.owners(query).await.unwrap();
     owners.iter().map(|owner| owner.id).collect()
 }
 
 /// A query for the first owners.
-pub(super) fn first(limit: usize) -> OwnerQuery {
+pub fn first(limit: usize) -> OwnerQuery {
     OwnerQuery {
         limit,
         ..OwnerQuery::default()
@@ -29,7 +29,7 @@ fn with_application(application: ApplicationId) -> OwnerQuery {
     }
 }
 
-pub(crate) async fn owners_are_found_by_address_and_application_in_pages(store: &Store) {
+pub async fn owners_are_found_by_address_and_application_in_pages(store: &Store) {
     let mut all = Vec::new();
     for name in ["Ann", "bob", "cat"] {
         all.push(signed_up(store, &format!("{name}@example.org")).await.id);
@@ -59,7 +59,7 @@ pub(crate) async fn owners_are_found_by_address_and_application_in_pages(store: 
     }
 }
 
-pub(crate) async fn an_owner_is_found_by_the_address_without_its_tag(store: &Store) {
+pub async fn an_owner_is_found_by_the_address_without_its_tag(store: &Store) {
     signed_up(store, "bob@example.org").await;
     for (email, mailbox) in [
         ("Ann+x@example.org", "ann@example.org"),

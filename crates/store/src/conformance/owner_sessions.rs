@@ -6,7 +6,7 @@ use super::*;
 
 const MINUTES: std::time::Duration = std::time::Duration::from_mins(15);
 
-pub(super) fn a_link(token: &str, email: &str) -> NewSignInLink {
+pub fn a_link(token: &str, email: &str) -> NewSignInLink {
     NewSignInLink {
         digest: Digest::of(token),
         email: email.into(),
@@ -20,7 +20,7 @@ pub(super) fn a_link(token: &str, email: &str) -> NewSignInLink {
     }
 }
 
-pub(super) fn a_mail(message_id: &str, recipient: &str) -> NewMail {
+pub fn a_mail(message_id: &str, recipient: &str) -> NewMail {
     NewMail {
         kind: MailKind::SignIn,
         recipient: recipient.into(),
@@ -34,7 +34,7 @@ pub(super) fn a_mail(message_id: &str, recipient: &str) -> NewMail {
     }
 }
 
-pub(super) fn using(token: &str, session: &str) -> SignIn {
+pub fn using(token: &str, session: &str) -> SignIn {
     SignIn {
         at: NOON,
         link: Digest::of(token),
@@ -48,24 +48,24 @@ pub(super) fn using(token: &str, session: &str) -> SignIn {
 }
 
 /// Sends a link. A mailbox can get three.
-pub(crate) async fn send(store: &Store, token: &str, email: &str) -> bool {
+pub async fn send(store: &Store, token: &str, email: &str) -> bool {
     let mail = a_mail(token, email);
     store.send_link(a_link(token, email), mail).await.unwrap()
 }
 
 /// Signs up an owner with a new address.
-pub(crate) async fn signed_up(store: &Store, email: &str) -> StoredOwner {
+pub async fn signed_up(store: &Store, email: &str) -> StoredOwner {
     assert!(send(store, email, email).await);
     let (owner, is_new) = signed_in(store, using(email, email)).await;
     assert!(is_new, "{owner:?}");
     owner
 }
 
-pub(crate) async fn changed(store: &Store, owner: OwnerId, what: OwnerChangeKind) -> StoredOwner {
+pub async fn changed(store: &Store, owner: OwnerId, what: OwnerChangeKind) -> StoredOwner {
     attempted(store, owner, what).await.unwrap()
 }
 
-pub(crate) fn owned(owner: OwnerId, at_most: u32) -> StoreChange {
+pub fn owned(owner: OwnerId, at_most: u32) -> StoreChange {
     let mut creating = creating(an_id());
     let ChangeKind::Create { owner: of, .. } = &mut creating.what else {
         unreachable!()
@@ -92,7 +92,7 @@ async fn session(store: &Store, token: &str, at: Wall) -> Option<OwnerId> {
     session.map(|session| session.owner.id)
 }
 
-pub(crate) async fn a_link_signs_up_its_address_once_and_only_with_the_terms(store: &Store) {
+pub async fn a_link_signs_up_its_address_once_and_only_with_the_terms(store: &Store) {
     let email = "Ann@example.org".to_owned();
     assert!(send(store, "token", &email).await);
     let link = UsableLink {
@@ -135,7 +135,7 @@ pub(crate) async fn a_link_signs_up_its_address_once_and_only_with_the_terms(sto
     assert_eq!(usable(store, "token", NOON).await, None);
 }
 
-pub(crate) async fn a_second_link_of_a_mailbox_signs_in_its_owner(store: &Store) {
+pub async fn a_second_link_of_a_mailbox_signs_in_its_owner(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await;
     assert!(send(store, "second", "ANN@example.org").await);
     let link = UsableLink {
@@ -159,7 +159,7 @@ pub(crate) async fn a_second_link_of_a_mailbox_signs_in_its_owner(store: &Store)
     );
 }
 
-pub(crate) async fn each_new_account_queues_one_message_to_the_operator(store: &Store) {
+pub async fn each_new_account_queues_one_message_to_the_operator(store: &Store) {
     for token in ["first", "second"] {
         assert!(send(store, token, "ann@example.org").await);
         let message =
@@ -186,7 +186,7 @@ pub(crate) async fn each_new_account_queues_one_message_to_the_operator(store: &
     }
 }
 
-pub(crate) async fn a_link_used_at_once_makes_one_session(store: &Store) {
+pub async fn a_link_used_at_once_makes_one_session(store: &Store) {
     assert!(send(store, "token", "ann@example.org").await);
     assert!(send(store, "other", "ann@example.org").await);
     let uses = (0..8).map(|number| {
@@ -208,7 +208,7 @@ pub(crate) async fn a_link_used_at_once_makes_one_session(store: &Store) {
     assert_ne!(signed_in[0].1, signed_in[1].1, "it is new once");
 }
 
-pub(crate) async fn links_and_sessions_expire(store: &Store) {
+pub async fn links_and_sessions_expire(store: &Store) {
     assert!(send(store, "token", "ann@example.org").await);
     let end = NOON.plus(MINUTES);
     assert_eq!(usable(store, "token", end).await, None);
@@ -231,7 +231,7 @@ pub(crate) async fn links_and_sessions_expire(store: &Store) {
     }
 }
 
-pub(crate) async fn a_mailbox_gets_no_more_links_than_its_allowance(store: &Store) {
+pub async fn a_mailbox_gets_no_more_links_than_its_allowance(store: &Store) {
     for number in 0..3 {
         assert!(send(store, &number.to_string(), "ann@example.org").await);
     }
@@ -259,7 +259,7 @@ pub(crate) async fn a_mailbox_gets_no_more_links_than_its_allowance(store: &Stor
     assert!(store.send_link(later, mail).await.unwrap());
 }
 
-pub(crate) async fn sessions_end_one_by_one_or_together(store: &Store) {
+pub async fn sessions_end_one_by_one_or_together(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let other = signed_up(store, "bob@example.org").await.id;
     for token in ["one", "two"] {
@@ -275,7 +275,7 @@ pub(crate) async fn sessions_end_one_by_one_or_together(store: &Store) {
     assert_eq!(session(store, "bob@example.org", NOON).await, Some(other));
 }
 
-pub(crate) async fn an_owner_has_no_more_applications_than_allowed(store: &Store) {
+pub async fn an_owner_has_no_more_applications_than_allowed(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let at_once = join_all((0..6).map(|_| store.change(owned(owner, 2)))).await;
     let mut created: Vec<ApplicationId> = at_once
@@ -302,7 +302,7 @@ pub(crate) async fn an_owner_has_no_more_applications_than_allowed(store: &Store
     }
 }
 
-pub(crate) async fn a_closed_application_keeps_no_key_no_owner_and_no_description(store: &Store) {
+pub async fn a_closed_application_keeps_no_key_no_owner_and_no_description(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = application_of(store, owner, 1).await;
     let description = Description::from_fn(|_| Some("https://ann.example.org/Ann's@".into()));
@@ -334,7 +334,7 @@ pub(crate) async fn a_closed_application_keeps_no_key_no_owner_and_no_descriptio
     application_of(store, owner, 1).await;
 }
 
-pub(crate) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_in(store: &Store) {
+pub async fn a_suspended_owner_has_no_sessions_and_cannot_sign_in(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let suspended = changed(store, owner, OwnerChangeKind::Suspend).await;
     assert_eq!(suspended.suspended_at, Some(NOON));
@@ -373,7 +373,7 @@ pub(crate) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_in(store: 
 }
 
 /// Sends a link to an address that belongs to a mailbox.
-pub(super) async fn send_to(store: &Store, email: &str, mailbox: &str) {
+pub async fn send_to(store: &Store, email: &str, mailbox: &str) {
     let link = NewSignInLink {
         mailbox: mailbox.into(),
         ..a_link(email, email)
@@ -382,7 +382,7 @@ pub(super) async fn send_to(store: &Store, email: &str, mailbox: &str) {
     assert!(store.send_link(link, mail).await.unwrap());
 }
 
-pub(crate) async fn a_link_to_an_account_goes_to_its_address(store: &Store) {
+pub async fn a_link_to_an_account_goes_to_its_address(store: &Store) {
     signed_up(store, "ann@example.org").await;
     send_to(store, "ann+x@example.org", "ann@example.org").await;
     let usable = usable(store, "ann+x@example.org", NOON).await.unwrap();
@@ -396,7 +396,7 @@ pub(crate) async fn a_link_to_an_account_goes_to_its_address(store: &Store) {
     assert!(mails.iter().all(|mail| mail.recipient == "ann@example.org"));
 }
 
-pub(crate) async fn a_deleted_owner_leaves_only_audit_records_without_the_address(store: &Store) {
+pub async fn a_deleted_owner_leaves_only_audit_records_without_the_address(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let kept = signed_up(store, "bob@example.org").await.id;
     let id = application_of(store, owner, 1).await;

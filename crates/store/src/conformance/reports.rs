@@ -14,7 +14,7 @@ fn node(number: u64, units_held: u64) -> NodeStatus {
     }
 }
 
-pub(crate) async fn a_node_is_listed_with_its_last_report_until_it_is_removed(store: &Store) {
+pub async fn a_node_is_listed_with_its_last_report_until_it_is_removed(store: &Store) {
     assert!(store.nodes().await.unwrap().nodes.is_empty());
     // Node numbers are random, so the highest number must work, too.
     let number = u64::MAX;

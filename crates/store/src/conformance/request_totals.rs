@@ -5,7 +5,7 @@ use super::*;
 /// Requests by day: endpoint, outcome and number.
 type DayRequests<'e> = Vec<(Day, &'e str, RequestOutcome, u64)>;
 
-pub(super) fn total(
+pub fn total(
     application: ApplicationId,
     day: Day,
     of: (&'static str, RequestOutcome),
@@ -20,7 +20,7 @@ pub(super) fn total(
     }
 }
 
-pub(super) const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
+pub const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
 const LIMITED: (&str, RequestOutcome) = ("models", RequestOutcome::RateLimited);
 const ME: (&str, RequestOutcome) = ("me", RequestOutcome::Ok);
 const OTHER: (&str, RequestOutcome) = ("none", RequestOutcome::ClientError);
@@ -48,7 +48,7 @@ async fn record(store: &Store, node: u64, total: RequestTotal) {
     store.record_requests(node, vec![total]).await.unwrap();
 }
 
-pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
+pub async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
     store: &Store,
 ) {
     let one = an_id();
@@ -82,7 +82,7 @@ pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_tota
     );
 }
 
-pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &Store) {
+pub async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &Store) {
     let one = an_id();
     let today = NOON.day();
     let reported = [
@@ -120,7 +120,7 @@ pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(stor
     );
 }
 
-pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &Store) {
+pub async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &Store) {
     let one = an_id();
     open_day(store, before(3)).await;
     for (node, ago, of, requests) in [
@@ -156,7 +156,7 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
     );
 }
 
-pub(crate) async fn requests_are_kept_for_92_days(store: &Store) {
+pub async fn requests_are_kept_for_92_days(store: &Store) {
     let one = an_id();
     // There are more records than one batch deletes.
     let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
@@ -178,9 +178,7 @@ pub(crate) async fn requests_are_kept_for_92_days(store: &Store) {
     assert_eq!((kept.totals.len(), kept.sum().ok), (1_100, 1_100));
 }
 
-pub(crate) async fn usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes(
-    store: &Store,
-) {
+pub async fn usage_of_a_day_is_its_requests_with_content_except_me_over_all_nodes(store: &Store) {
     let one = an_id();
     let two = an_id();
     let none = an_id();

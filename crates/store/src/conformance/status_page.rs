@@ -55,7 +55,7 @@ async fn add(store: &Store, incident: u64, state: Option<IncidentState>) -> Stat
     store.post_status(post).await.unwrap()
 }
 
-pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated(
+pub async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated(
     store: &Store,
 ) {
     assert_eq!(
@@ -91,7 +91,7 @@ pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may
     assert_eq!(days(store, MINUTE, next + 9).await, [(3, 2)]);
 }
 
-pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &Store) {
+pub async fn minutes_are_added_up_by_day_within_the_bounds(store: &Store) {
     let today = start_of(0);
     let minutes = [today - DAY_MINUTES - 1, today - 1, today, today + 1]
         .map(|at| minute(at, true, at != today));
@@ -113,7 +113,7 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &Store)
     assert_eq!(days(store, today + 2, today + 9).await, []);
 }
 
-pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store: &Store) {
+pub async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store: &Store) {
     open_day(store, before(100)).await;
     let oldest = start_of(100);
     let kept = start_of(90);
@@ -151,9 +151,7 @@ pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store
     );
 }
 
-pub(crate) async fn messages_of_an_incident_keep_its_title_and_are_listed_newest_first(
-    store: &Store,
-) {
+pub async fn messages_of_an_incident_keep_its_title_and_are_listed_newest_first(store: &Store) {
     assert_eq!(store.status_messages(10).await.unwrap(), []);
     let first = open_incident(store, "Scores \"ö\" are late").await;
     assert_eq!(
@@ -179,7 +177,7 @@ pub(crate) async fn messages_of_an_incident_keep_its_title_and_are_listed_newest
     assert_eq!(listed, [end, other, more, identified, first]);
 }
 
-pub(crate) async fn messages_of_open_incidents_are_listed_above_the_limit(store: &Store) {
+pub async fn messages_of_open_incidents_are_listed_above_the_limit(store: &Store) {
     let open = open_incident(store, "Open").await;
     for _ in 0..3 {
         let over = open_incident(store, "Over").await;
@@ -190,7 +188,7 @@ pub(crate) async fn messages_of_open_incidents_are_listed_above_the_limit(store:
     assert_eq!(listed.last(), Some(&open));
 }
 
-pub(crate) async fn an_incident_that_is_unknown_or_resolved_takes_no_message(store: &Store) {
+pub async fn an_incident_that_is_unknown_or_resolved_takes_no_message(store: &Store) {
     let refused =
         |subject| store.post_status(new(subject, Some(IncidentState::Monitoring), "More."));
     let unknown = refused(MessageSubject::Known(7)).await.unwrap_err();
@@ -216,7 +214,7 @@ pub(crate) async fn an_incident_that_is_unknown_or_resolved_takes_no_message(sto
     assert_eq!(trail(store).await.len(), 3);
 }
 
-pub(crate) async fn every_message_has_an_audit_record_without_an_application(store: &Store) {
+pub async fn every_message_has_an_audit_record_without_an_application(store: &Store) {
     let before = store.position().await.unwrap();
     let first = open_incident(store, "Late scores").await;
     let end = add(store, first.id, Some(IncidentState::Resolved)).await;
@@ -251,7 +249,7 @@ pub(crate) async fn every_message_has_an_audit_record_without_an_application(sto
     );
 }
 
-pub(crate) async fn messages_posted_at_once_get_numbers_of_their_own(store: &Store) {
+pub async fn messages_posted_at_once_get_numbers_of_their_own(store: &Store) {
     let posted = join_all((0..8).map(|_| open_incident(store, "At once"))).await;
     let mut ids: Vec<u64> = posted.iter().map(|message| message.id).collect();
     ids.sort_unstable();

@@ -18,7 +18,7 @@ async fn lines(store: &Store, day: Day, owner: Option<OwnerId>) -> Option<Vec<Us
     usage.is_closed.then_some(usage.totals)
 }
 
-pub(crate) async fn a_closed_day_has_a_line_for_each_application_with_units(store: &Store) {
+pub async fn a_closed_day_has_a_line_for_each_application_with_units(store: &Store) {
     let [one, two, missing] = [created(store).await, created(store).await, an_id()];
     let me = ("me", RequestOutcome::Ok);
     open_day(store, before(5)).await;
@@ -53,7 +53,7 @@ pub(crate) async fn a_closed_day_has_a_line_for_each_application_with_units(stor
     }
 }
 
-pub(crate) async fn a_day_is_open_until_all_its_reports_are_merged(store: &Store) {
+pub async fn a_day_is_open_until_all_its_reports_are_merged(store: &Store) {
     let one = created(store).await;
     open_day(store, before(4)).await;
     let totals = vec![total(one, before(4), MODELS, 5)];
@@ -64,7 +64,7 @@ pub(crate) async fn a_day_is_open_until_all_its_reports_are_merged(store: &Store
     assert_eq!(lines(store, before(4), None).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &Store) {
+pub async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &Store) {
     let ann = signed_up(store, "ann@example.org").await.id;
     let bob = signed_up(store, "bob@example.org").await.id;
     let [closed, moved] = [(); 2].map(|()| application_of(store, ann, 2));
@@ -98,9 +98,7 @@ pub(crate) async fn a_line_keeps_the_account_and_the_tier_of_its_day(store: &Sto
     }
 }
 
-pub(crate) async fn units_of_the_day_on_which_an_application_was_closed_have_its_account(
-    store: &Store,
-) {
+pub async fn units_of_the_day_on_which_an_application_was_closed_have_its_account(store: &Store) {
     let ann = signed_up(store, "ann@example.org").await.id;
     let id = application_of(store, ann, 1).await;
     let close = StoreChange {

@@ -41,7 +41,7 @@ async fn three_webhooks(store: &Store) -> [OwnerId; 2] {
     [ann, bob]
 }
 
-pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &Store) {
+pub async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &Store) {
     let [ann, bob] = three_webhooks(store).await;
     let third = OwnerChangeKind::Webhook {
         id: "hook_4".into(),
@@ -98,7 +98,7 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
     );
 }
 
-pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &Store) {
+pub async fn webhooks_are_rotated_and_removed_with_their_messages(store: &Store) {
     let [ann, _] = three_webhooks(store).await;
     let rotate = WebhookChange::Rotate(Secret::new("new".into()));
     change(store, ann, "hook_1", rotate).await;

@@ -70,7 +70,7 @@ async fn leased(store: &Store, request: MonthRequest) -> Brought {
     sent(store, request.node, request.day, report).await
 }
 
-pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &Store) {
+pub async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &Store) {
     let id = created(store).await;
     assert_eq!(leased(store, asks(id, 20, 8, 12)).await, (8, Some(8)));
     assert_eq!(
@@ -93,7 +93,7 @@ pub(crate) async fn a_grant_fits_into_the_month_and_a_return_leaves_it(store: &S
     assert_eq!(leased(store, nothing).await, (3, Some(12)));
 }
 
-pub(crate) async fn a_month_ends_with_its_last_day(store: &Store) {
+pub async fn a_month_ends_with_its_last_day(store: &Store) {
     let id = created(store).await;
     let [_, next] = NOON.day().month(1);
     let last = next.number() - day(1).number();
@@ -101,7 +101,7 @@ pub(crate) async fn a_month_ends_with_its_last_day(store: &Store) {
     assert_eq!(leased(store, asks(id, last + 1, 7, 9)).await, (7, Some(7)));
 }
 
-pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(store: &Store) {
+pub async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(store: &Store) {
     let id = created(store).await;
     let unlimited = |number, want| MonthRequest {
         month: None,
@@ -116,7 +116,7 @@ pub(crate) async fn a_month_counts_its_days_before_and_while_no_limit_needs_it(s
     assert_eq!(leased(store, asks(other, 7, 9, 20)).await, (9, Some(9)));
 }
 
-pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &Store) {
+pub async fn units_of_yesterday_are_returned_to_the_month(store: &Store) {
     let id = created(store).await;
     assert_eq!(leased(store, asks(id, 8, 10, 10)).await, (10, Some(10)));
     assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (0, Some(10)));
@@ -129,9 +129,7 @@ pub(crate) async fn units_of_yesterday_are_returned_to_the_month(store: &Store) 
     assert_eq!(leased(store, asks(id, 9, 5, 10)).await, (5, Some(9)));
 }
 
-pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_answered(
-    store: &Store,
-) {
+pub async fn a_final_report_finds_and_returns_units_whose_grant_was_not_answered(store: &Store) {
     let id = created(store).await;
     // The node got no reply to its first lease, and spent four units of the second one.
     for (number, spent) in [(8, 0), (9, 4)] {
@@ -169,7 +167,7 @@ pub(crate) async fn a_final_report_finds_and_returns_units_whose_grant_was_not_a
     assert_eq!(leased(store, asks(id, 10, 0, 100)).await, (0, Some(4)));
 }
 
-pub(crate) async fn a_closed_day_stays_closed_and_uncounted_after_returns(store: &Store) {
+pub async fn a_closed_day_stays_closed_and_uncounted_after_returns(store: &Store) {
     let id = created(store).await;
     let closed = asking(id, day(14), u32::MAX, u32::MAX);
     assert_eq!(units(store, closed).await, u32::MAX);
@@ -178,7 +176,7 @@ pub(crate) async fn a_closed_day_stays_closed_and_uncounted_after_returns(store:
     assert_eq!(leased(store, asks(id, 15, 3, 20)).await, (3, Some(3)));
 }
 
-pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &Store) {
+pub async fn leases_of_two_days_at_once_never_exceed_the_month(store: &Store) {
     let id = created(store).await;
     let today = day(10);
     let ask = |node: u64| {
@@ -194,7 +192,7 @@ pub(crate) async fn leases_of_two_days_at_once_never_exceed_the_month(store: &St
     assert_eq!(all.iter().map(|(units, _)| units).sum::<u32>(), 100);
 }
 
-pub(crate) async fn days_of_one_exchange_share_their_month(store: &Store) {
+pub async fn days_of_one_exchange_share_their_month(store: &Store) {
     let id = created(store).await;
     let reports = [12, 13]
         .map(|number| asks(id, number, 8, 10).report(NodeTotals::default(), 8, 10))
@@ -234,7 +232,7 @@ async fn ask_owner(store: &Store, application: ApplicationId, number: u32, node:
     sent(store, node, request.day, report).await
 }
 
-pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
+pub async fn applications_of_an_owner_share_its_windows(store: &Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let one = application_of(store, owner, 3).await;
     let other = application_of(store, owner, 3).await;
@@ -252,7 +250,7 @@ pub(crate) async fn applications_of_an_owner_share_its_windows(store: &Store) {
     );
 }
 
-pub(crate) async fn returns_of_an_attached_application_leave_the_units_of_its_owner(store: &Store) {
+pub async fn returns_of_an_attached_application_leave_the_units_of_its_owner(store: &Store) {
     let one = created(store).await;
     attach(store, one, "ann@example.org", "1").await;
     assert_eq!(ask_owner(store, one, 20, 1).await, (8, Some(8)));

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 use super::RowCounts;
 
 /// The name of the format, in the first line.
-pub(super) const FORMAT: &str = "scoregate-export";
+pub const FORMAT: &str = "scoregate-export";
 /// The format version. A line with an unknown table or column is rejected, so a change to a table needs a new version.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The name of the last line.
-pub(super) const END: &str = "end";
+pub const END: &str = "end";
 
 /// The first line.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DumpHeader {
-    pub(super) format: String,
-    pub(super) version: u32,
-    pub(super) made_at: String,
+pub struct DumpHeader {
+    pub format: String,
+    pub version: u32,
+    pub made_at: String,
 }
 
 /// The content of the last line.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DumpEnd {
-    pub(super) rows: RowCounts,
-    pub(super) sha256: String,
+pub struct DumpEnd {
+    pub rows: RowCounts,
+    pub sha256: String,
 }

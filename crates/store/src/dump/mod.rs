@@ -9,9 +9,9 @@ mod tables;
 mod transfer;
 mod writer;
 
-pub(crate) use format::VERSION;
-pub(crate) use reader::DumpReader;
+pub use format::VERSION;
+pub use reader::DumpReader;
 pub use row_counts::RowCounts;
 #[cfg(test)]
-pub(crate) use tables::TABLES;
-pub(crate) use transfer::{export, fill};
+pub use tables::TABLES;
+pub use transfer::{export, fill};

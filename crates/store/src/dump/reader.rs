@@ -23,10 +23,10 @@ use scoregate_base::{json, keys::Digest};
 const LONGEST: u64 = 1 << 20;
 
 /// Rows by table.
-pub(super) type RowsByTable = HashMap<&'static str, Vec<Value>>;
+pub type RowsByTable = HashMap<&'static str, Vec<Value>>;
 
 /// An export, line by line. Its rows may be used only after the last line was read, which verifies the export.
-pub(crate) struct DumpReader {
+pub struct DumpReader {
     file: BufReader<File>,
     columns: Vec<Vec<DumpColumn>>,
     counts: RowCounts,
@@ -38,7 +38,7 @@ pub(crate) struct DumpReader {
 
 impl DumpReader {
     /// Opens an export and reads its first line.
-    pub(crate) fn open(path: &Path) -> Result<Self, TransferError> {
+    pub fn open(path: &Path) -> Result<Self, TransferError> {
         let file = BufReader::new(File::open(path)?);
         let mut reader = Self {
             file,

@@ -16,15 +16,15 @@ use scoregate_base::{
 const MAX_NAME: usize = 64;
 
 /// An exported table.
-pub(crate) struct DumpTable {
-    pub(crate) name: &'static str,
+pub struct DumpTable {
+    pub name: &'static str,
     /// Number of key columns. The key columns come first.
-    pub(crate) key: usize,
+    pub key: usize,
 }
 
 /// All exported tables, in the order in which they can be written into an empty store. Not exported: links, sessions,
 /// mail, idempotency keys, secrets of webhooks, mailbox digests of closed applications, and evidence.
-pub(crate) static TABLES: [DumpTable; 12] = [
+pub static TABLES: [DumpTable; 12] = [
     DumpTable::new("applications", 1),
     DumpTable::new("keys", 2),
     DumpTable::new("limits_until", 1),
@@ -41,9 +41,9 @@ pub(crate) static TABLES: [DumpTable; 12] = [
 
 /// A column of a table, with its type in the schema.
 #[derive(Clone, Copy)]
-pub(crate) struct DumpColumn {
-    pub(crate) name: &'static str,
-    pub(crate) sql_type: &'static str,
+pub struct DumpColumn {
+    pub name: &'static str,
+    pub sql_type: &'static str,
 }
 
 impl DumpTable {
@@ -52,7 +52,7 @@ impl DumpTable {
     }
 
     /// The columns, in the order of the schema.
-    pub(crate) fn columns(&self) -> Vec<DumpColumn> {
+    pub fn columns(&self) -> Vec<DumpColumn> {
         let both = STEPS
             .iter()
             .filter_map(|step| step.split(ONLY_DATABASE).next());
@@ -77,11 +77,7 @@ impl DumpTable {
     }
 
     /// Checks the columns of a row and their values. Returns an error about the first invalid column or value.
-    pub(crate) fn check(
-        &self,
-        columns: &[DumpColumn],
-        row: &Map<String, Value>,
-    ) -> Result<(), String> {
+    pub fn check(&self, columns: &[DumpColumn], row: &Map<String, Value>) -> Result<(), String> {
         for DumpColumn { name, sql_type } in columns {
             let value = row.get(*name).ok_or_else(|| format!("{name} is missing"))?;
             let is_valid = match value {

@@ -17,7 +17,7 @@ use scoregate_base::clock::Wall;
 const AT_ONCE: usize = 2_000;
 
 /// Exports all tables from the snapshot of a transaction.
-pub(crate) async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -> Done<RowCounts> {
+pub async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -> Done<RowCounts> {
     let mut writer = DumpWriter::new(out, now)?;
     for table in &TABLES {
         let columns = table.columns();
@@ -36,7 +36,7 @@ pub(crate) async fn export(tables: Tables<'_>, out: &mut dyn Write, now: Wall) -
 }
 
 /// Fills empty tables in a transaction, which must be rolled back after an error.
-pub(crate) async fn fill(tables: Tables<'_>, mut reader: DumpReader) -> Done<RowCounts> {
+pub async fn fill(tables: Tables<'_>, mut reader: DumpReader) -> Done<RowCounts> {
     loop {
         let mut rows = reader.rows(AT_ONCE)?;
         if rows.is_empty() {

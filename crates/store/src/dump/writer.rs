@@ -18,7 +18,7 @@ use crate::{TransferError, statements::SqlRow};
 use scoregate_base::{clock::Wall, keys::Digest};
 
 /// An export in progress.
-pub(super) struct DumpWriter<'o> {
+pub struct DumpWriter<'o> {
     out: &'o mut dyn Write,
     counts: RowCounts,
     hash: Sha256,
@@ -26,7 +26,7 @@ pub(super) struct DumpWriter<'o> {
 
 impl<'o> DumpWriter<'o> {
     /// Begins an export.
-    pub(super) fn new(out: &'o mut dyn Write, now: Wall) -> io::Result<Self> {
+    pub fn new(out: &'o mut dyn Write, now: Wall) -> io::Result<Self> {
         let mut writer = Self {
             out,
             counts: RowCounts::default(),
@@ -41,7 +41,7 @@ impl<'o> DumpWriter<'o> {
     }
 
     /// Writes a row. The column `line` is a JSON object.
-    pub(super) fn push(
+    pub fn push(
         &mut self,
         table: &DumpTable,
         columns: &[DumpColumn],
@@ -64,7 +64,7 @@ impl<'o> DumpWriter<'o> {
     }
 
     /// Completes the export, and returns the number of its rows.
-    pub(super) fn finish(mut self) -> io::Result<RowCounts> {
+    pub fn finish(mut self) -> io::Result<RowCounts> {
         let sha256 = Digest::from_bytes(self.hash.clone().finalize().into()).to_string();
         let rows = self.counts.clone();
         self.write(&json!({ END: DumpEnd { rows, sha256 } }))?;

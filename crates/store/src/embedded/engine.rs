@@ -20,21 +20,21 @@ use crate::{NodeStatus, StoreResult};
 /// The reader and the writer thread. Dropping the engine completes the queued work and stops the threads; the drop
 /// waits for that.
 #[derive(Debug)]
-pub(crate) struct FileEngine {
+pub struct FileEngine {
     // Dropped in this order: the writer closes the file last, which removes the write-ahead log.
     reader: StoreWorker,
     writer: StoreWorker,
     commits: Arc<AtomicU64>,
     /// The status of this process, once it has reported. Only one process uses a file, so the status is kept in memory.
-    pub(crate) node: Mutex<Option<NodeStatus>>,
+    pub node: Mutex<Option<NodeStatus>>,
     file: OpenFile,
 }
 
 impl FileEngine {
-    pub(crate) const FILE_NAME: &str = file::FILE_NAME;
+    pub const FILE_NAME: &str = file::FILE_NAME;
 
     /// Opens the store in this directory.
-    pub(crate) fn open(directory: &Path) -> StoreResult<Self> {
+    pub fn open(directory: &Path) -> StoreResult<Self> {
         let opened = file::open(directory)?;
         let file = OpenFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
@@ -57,7 +57,7 @@ impl FileEngine {
     }
 
     /// The reader thread for work that only reads, otherwise the writer thread.
-    pub(crate) fn worker(&self, only_reads: bool) -> &StoreWorker {
+    pub fn worker(&self, only_reads: bool) -> &StoreWorker {
         if only_reads {
             &self.reader
         } else {
@@ -66,15 +66,15 @@ impl FileEngine {
     }
 
     /// Number of committed transactions since the file was opened. Each contains one or more commands.
-    pub(crate) fn commits(&self) -> u64 {
+    pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn damage(&self) -> Option<String> {
+    pub fn damage(&self) -> Option<String> {
         self.file.damage()
     }
 
-    pub(crate) fn missing_or_replaced(&self) -> Option<String> {
+    pub fn missing_or_replaced(&self) -> Option<String> {
         self.file.missing_or_replaced()
     }
 }

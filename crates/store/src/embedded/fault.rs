@@ -52,8 +52,8 @@ impl Fault {
 
 /// The open file, and its known damage.
 #[derive(Clone, Debug)]
-pub(super) struct OpenFile {
-    pub(super) path: Arc<Path>,
+pub struct OpenFile {
+    pub path: Arc<Path>,
     /// Identity of the opened files: the store and its write-ahead log.
     opened: [Option<FileIdentity>; 2],
     damage: Arc<OnceLock<String>>,
@@ -63,7 +63,7 @@ pub(super) struct OpenFile {
 type FileIdentity = (u64, u64);
 
 impl OpenFile {
-    pub(crate) fn new(path: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         Self {
             path: path.into(),
             opened: identities(path),
@@ -73,7 +73,7 @@ impl OpenFile {
 
     /// Why data written to the open file would not be found at the next start: the store file or its log is missing or
     /// was replaced. `None` while both are in place.
-    pub(crate) fn missing_or_replaced(&self) -> Option<String> {
+    pub fn missing_or_replaced(&self) -> Option<String> {
         for ((opened, found), suffix) in self
             .opened
             .iter()
@@ -97,7 +97,7 @@ impl OpenFile {
 
     /// Remembers damage, and logs it with the recovery steps. Logs it only once, because every lease would report it
     /// again.
-    pub(crate) fn report_damage(&self, damaged: &StoreError) {
+    pub fn report_damage(&self, damaged: &StoreError) {
         if self.damage.set(damaged.to_string()).is_ok() {
             let recovery_steps = recovery_steps(damaged).unwrap_or_default();
             tracing::error!("{damaged}\n{recovery_steps}");
@@ -105,7 +105,7 @@ impl OpenFile {
     }
 
     /// Known damage to the file.
-    pub(crate) fn damage(&self) -> Option<String> {
+    pub fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }
 }

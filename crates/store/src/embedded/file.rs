@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Name of the file in the data directory.
-pub(crate) const FILE_NAME: &str = "scoregate.db";
+pub const FILE_NAME: &str = "scoregate.db";
 
 const OPENING: &str = "open its file";
 /// Lock timeout. Commands hold the lock only briefly.
@@ -44,14 +44,14 @@ const LOG_PAGES: i64 = 4_000;
 const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
-pub(crate) struct OpenedStore {
+pub struct OpenedStore {
     pub(super) path: PathBuf,
     pub(crate) writer: Connection,
     pub(super) reader: Connection,
 }
 
 /// Opens the store in this directory.
-pub(crate) fn open(directory: &Path) -> StoreResult<OpenedStore> {
+pub fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
     let (writer, reader) =
         open_steps(directory, &path, STEPS).map_err(|fault| fault.into_error(OPENING, &path))?;
@@ -62,11 +62,7 @@ pub(crate) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     })
 }
 
-pub(crate) fn open_steps(
-    directory: &Path,
-    path: &Path,
-    steps: &[&str],
-) -> Done<(Connection, Connection)> {
+pub fn open_steps(directory: &Path, path: &Path, steps: &[&str]) -> Done<(Connection, Connection)> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -99,7 +95,7 @@ fn make(path: &Path, steps: &[&str]) -> Done<()> {
 }
 
 /// Creates an empty store at this path, where no file exists.
-pub(crate) fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
+pub fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
     let half = with_suffix(path, HALF);
     close_new(make_at(&half, steps)?, &half)?;
     fs::rename(&half, path)?;
@@ -107,7 +103,7 @@ pub(crate) fn make_new(path: &Path, steps: &[&str]) -> Done<()> {
 }
 
 /// Closes a new store and syncs its file. Fails if its log remains, since only the store file is renamed afterwards.
-pub(crate) fn close_new(store: Connection, path: &Path) -> Done<()> {
+pub fn close_new(store: Connection, path: &Path) -> Done<()> {
     let is_busy: bool = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     store.close().map_err(|(_, error)| error)?;
     if is_busy || with_suffix(path, LOG).exists() {
@@ -117,7 +113,7 @@ pub(crate) fn close_new(store: Connection, path: &Path) -> Done<()> {
 }
 
 /// The error for a missing file if traces show that it existed before; `None` if it never did.
-pub(crate) fn missing(path: &Path) -> Option<Fault> {
+pub fn missing(path: &Path) -> Option<Fault> {
     let traces = store_traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
     Some(Fault::Record(format!(
@@ -126,7 +122,7 @@ pub(crate) fn missing(path: &Path) -> Option<Fault> {
 }
 
 /// Creates a store at this path, replacing an existing file.
-pub(crate) fn make_at(path: &Path, steps: &[&str]) -> Done<Connection> {
+pub fn make_at(path: &Path, steps: &[&str]) -> Done<Connection> {
     remove_database(path)?;
     // SQLite creates the log with the mode of the file.
     new_private_file(path)?;
@@ -136,7 +132,7 @@ pub(crate) fn make_at(path: &Path, steps: &[&str]) -> Done<Connection> {
     Ok(connection)
 }
 
-pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let access = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(path, access)?;
     connection.busy_timeout(PATIENCE)?;
@@ -159,7 +155,7 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Done<()> {
 }
 
 /// Sets write-ahead logging. Every commit is synced before it counts, and readers never wait for it.
-pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
+pub fn write_ahead(connection: &Connection) -> Done<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -179,7 +175,7 @@ pub(crate) fn write_ahead(connection: &Connection) -> Done<()> {
 
 /// Copies the log into the file and truncates it, because the log still contains deleted data. This is not possible
 /// while another connection reads an older state. The next deletion of data tries again.
-pub(crate) fn empty_log(writer: &Connection) {
+pub fn empty_log(writer: &Connection) {
     drop(writer.busy_timeout(EMPTY_LOG_PATIENCE));
     // The result may be `busy`. An error loses nothing, because the log is complete.
     drop(writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
@@ -197,7 +193,7 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Done<()>
 }
 
 /// Applies all pending migration steps in one transaction.
-pub(crate) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Done<()> {
+pub fn take_steps(connection: &mut Connection, steps: &[&str]) -> Done<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded the file in the meantime.
     let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
@@ -219,7 +215,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> Done<()> {
 }
 
 /// Copies a snapshot into a new file and syncs it. Writers can continue. Their changes are not in the copy.
-pub(crate) fn copy(connection: &Connection, to: &Path) -> Done<()> {
+pub fn copy(connection: &Connection, to: &Path) -> Done<()> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;
     rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(

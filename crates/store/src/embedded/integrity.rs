@@ -17,7 +17,7 @@ use crate::{
 const CHECKED_WHOLE: i64 = 96 << 20;
 
 /// Rejects a file that is not a store, has a format newer than the last of these steps, or lacks tables of its format.
-pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Done<u32> {
+pub fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Done<u32> {
     let found = version(connection)?;
     let known = format_of(steps);
     if found > known {
@@ -55,13 +55,13 @@ pub(crate) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> D
 
 /// Whether the last page is incomplete. If a log exists, the result is `false`, because a crash may have interrupted a write from
 /// the log to the file.
-pub(crate) fn is_cut(connection: &Connection, path: &Path) -> Done<bool> {
+pub fn is_cut(connection: &Connection, path: &Path) -> Done<bool> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
 }
 
 /// The size of a file, 0 if it cannot be read.
-pub(crate) fn size(path: &Path) -> u64 {
+pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |found| found.len())
 }
 
@@ -81,7 +81,7 @@ fn shape(connection: &Connection) -> Done<BTreeSet<String>> {
 
 /// The check before the store is used. A small file is checked completely. In a large file, a table is checked only if a missing
 /// row would make the gateway refuse a caller or grant units twice. The other tables are mostly the audit trail and requests. Every backup is checked completely, and reading a broken page fails.
-pub(crate) fn at_start(connection: &Connection) -> Done<()> {
+pub fn at_start(connection: &Connection) -> Done<()> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     if pages.saturating_mul(size) <= CHECKED_WHOLE {
@@ -92,7 +92,7 @@ pub(crate) fn at_start(connection: &Connection) -> Done<()> {
 
 /// Checks all pages and their order, but does not compare every index with its table, which would take several times as
 /// long.
-pub(crate) fn whole(connection: &Connection) -> Done<()> {
+pub fn whole(connection: &Connection) -> Done<()> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" {
         Ok(())
@@ -113,14 +113,14 @@ UNION ALL SELECT 'keys: a row is not found by its key' WHERE EXISTS (
         SELECT 1 FROM keys f WHERE f.application = k.application AND +f.digest = k.digest))";
 
 /// Checks the tables of grants and keys, because a damaged table may lack rows. Checking a million keys takes 0.8 s.
-pub(crate) fn of_grants_and_keys(connection: &Connection) -> Done<()> {
+pub fn of_grants_and_keys(connection: &Connection) -> Done<()> {
     let mut check = connection.prepare(FAULTS)?;
     let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
     fault.map_or(Ok(()), |fault| Err(Fault::Record(fault)))
 }
 
 /// All damage that SQLite can find: pages, order, and indexes that do not match their tables.
-pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
+pub fn findings(connection: &Connection) -> Done<Vec<String>> {
     let mut findings = Vec::new();
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = check.query([])?;
@@ -144,13 +144,13 @@ pub(crate) fn findings(connection: &Connection) -> Done<Vec<String>> {
 }
 
 /// The format of a file: the number of applied steps.
-pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+pub fn version(connection: &Connection) -> rusqlite::Result<u32> {
     // Signed: no version of this program writes a negative number, so it is rejected like a newer format.
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(u32::try_from(found).unwrap_or(u32::MAX))
 }
 
 /// The format after these steps.
-pub(crate) fn format_of(steps: &[&str]) -> u32 {
+pub fn format_of(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }

@@ -6,13 +6,13 @@
 
 mod engine;
 mod fault;
-pub(crate) mod file;
-pub(crate) mod integrity;
-pub(crate) mod paths;
+pub mod file;
+pub mod integrity;
+pub mod paths;
 mod schema;
-pub(crate) mod swap;
+pub mod swap;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub(crate) use engine::FileEngine;
+pub use engine::FileEngine;

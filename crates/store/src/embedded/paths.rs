@@ -17,30 +17,30 @@ use crate::{
 use scoregate_base::clock::Wall;
 
 /// Suffix of a complete store that is about to replace the file; followed by a timestamp.
-pub(crate) const NEXT: &str = ".next-";
+pub const NEXT: &str = ".next-";
 /// Suffix of a replaced store; followed by the same timestamp.
-pub(crate) const ASIDE: &str = ".aside-";
+pub const ASIDE: &str = ".aside-";
 /// Suffix of a store that an export closed; followed by a timestamp. Its contents were moved, so it is never offered
 /// for recovery.
-pub(crate) const CLOSED: &str = ".closed-";
+pub const CLOSED: &str = ".closed-";
 /// Suffix of the copy that is made before a migration.
 const UPGRADED: &str = ".bak";
 /// Suffix of the marker file, which shows that the directory has held a store. It is created at the first start, before
 /// the store is used.
 const MARKER: &str = ".created";
 /// Name of the file with the time (RFC 3339) and size (bytes) of the last backup, in one line.
-pub(crate) const LAST_BACKUP: &str = "last-backup";
+pub const LAST_BACKUP: &str = "last-backup";
 /// The lock file of the directory, which every version creates. It is empty once there has been a store. Before that,
 /// it contains a line.
 const DIRECTORY_LOCK: &str = "scoregate.lock";
 
 /// The first bytes of a backup.
-pub(crate) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
+pub const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
 /// The first bytes of an export.
-pub(crate) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
+pub const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
 
 /// Files next to `path` whose names start with its name and this suffix, sorted.
-pub(crate) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
+pub fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}{suffix}");
     let mut found = sibling_files(path);
@@ -50,7 +50,7 @@ pub(crate) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
 }
 
 /// Leaves durable marks next to the store. From now on, a missing store file is an error.
-pub(crate) fn mark(path: &Path) -> io::Result<()> {
+pub fn mark(path: &Path) -> io::Result<()> {
     empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
     let marker = with_suffix(path, MARKER);
     match new_private_file(&marker) {
@@ -79,7 +79,7 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
 }
 
 /// Files that show that there was a store, even if the store file itself is missing.
-pub(crate) fn store_traces(path: &Path) -> Vec<PathBuf> {
+pub fn store_traces(path: &Path) -> Vec<PathBuf> {
     let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();
     let log = with_suffix(path, LOG);
@@ -119,7 +119,7 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
 
 /// The kind of a file according to its first bytes: a backup or an export. A database with an application id, such as the archive
 /// of runs, is neither, because a store has no application id.
-pub(crate) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
+pub fn backup_kind(path: &Path) -> Option<&'static [u8]> {
     const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
     File::open(path)
@@ -245,7 +245,7 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
 }
 
 /// A path quoted for a shell.
-pub(crate) fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     if text
         .chars()

@@ -16,7 +16,7 @@ const TERMS: [(&str, &str); 8] = [
 ];
 
 /// The statements of a step. If the key of a table is a single number, it becomes the row id.
-pub(super) fn statements(step: &str) -> String {
+pub fn statements(step: &str) -> String {
     let (both, _) = step.split_once(ONLY_DATABASE).unwrap_or((step, ""));
     let mut statements = String::new();
     let mut end = "";

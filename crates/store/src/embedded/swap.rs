@@ -15,22 +15,22 @@ use crate::durable_file::{INDEX, LOG, if_found, remove_database, sync_directory,
 use scoregate_base::clock::Wall;
 
 /// The timestamp that identifies the files of one swap.
-pub(crate) fn instant(now: Wall) -> String {
+pub fn instant(now: Wall) -> String {
     now.rfc3339().replace(':', "")
 }
 
 /// The path of the new store.
-pub(crate) fn next(path: &Path, instant: &str) -> PathBuf {
+pub fn next(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{NEXT}{instant}"))
 }
 
 /// The path to which the old store will be moved.
-pub(crate) fn aside(path: &Path, instant: &str) -> PathBuf {
+pub fn aside(path: &Path, instant: &str) -> PathBuf {
     with_suffix(path, &format!("{ASIDE}{instant}"))
 }
 
 /// The steps: renames in order.
-pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
+pub fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
     let next = next(path, instant);
     let aside = aside(path, instant);
     [
@@ -42,19 +42,19 @@ pub(crate) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathBuf); 4] {
 }
 
 /// Performs a step, unless it is already done.
-pub(crate) fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
+pub fn rename_if_present(step: &(PathBuf, PathBuf)) -> io::Result<()> {
     let (from, to) = step;
     if_found(fs::rename(from, to))?;
     sync_directory(to)
 }
 
 /// Performs all steps.
-pub(crate) fn run(path: &Path, instant: &str) -> io::Result<()> {
+pub fn run(path: &Path, instant: &str) -> io::Result<()> {
     steps(path, instant).iter().try_for_each(rename_if_present)
 }
 
 /// Renames a store and its log.
-pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(path: &Path, to: &Path) -> io::Result<()> {
     ["", LOG, INDEX]
         .map(|suffix| (with_suffix(path, suffix), with_suffix(to, suffix)))
         .iter()
@@ -62,13 +62,13 @@ pub(crate) fn rename(path: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Moves the log files of a missing store, because a new store must not be next to another store's write-ahead log.
-pub(crate) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
+pub fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
     let [_, log, index, _] = steps(path, instant);
     [log, index].iter().try_for_each(rename_if_present)
 }
 
 /// Completes an interrupted swap before the store is opened, or removes the files of a swap that has not begun.
-pub(crate) fn finish(path: &Path) -> io::Result<()> {
+pub fn finish(path: &Path) -> io::Result<()> {
     let pending = files_with_prefix(path, NEXT);
     let head = with_suffix(path, NEXT);
     if fs::symlink_metadata(path).is_err()

@@ -18,16 +18,16 @@ use crate::{
 };
 
 /// Maximum number of commands per transaction. The limit bounds how long the first command waits.
-pub(super) const MAX_GROUP: usize = 256;
+pub const MAX_GROUP: usize = 256;
 /// Maximum queue length. Further callers wait until there is space.
 const QUEUE: usize = 1024;
 
 /// The receiving side of a queue.
-pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
+pub type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
 
 /// The handle to a thread.
 #[derive(Debug)]
-pub(crate) struct StoreWorker {
+pub struct StoreWorker {
     file: OpenFile,
     // Both are `Some` until the handle is dropped.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -35,7 +35,7 @@ pub(crate) struct StoreWorker {
 }
 
 /// A queued command. It is answered only after it has been run and it is certain whether its effects are durable.
-pub(super) trait Job: Send {
+pub trait Job: Send {
     /// Runs the command. `Err` rolls back its effects.
     fn run(&mut self, connection: &FileConnection) -> Result<(), String>;
 
@@ -77,12 +77,7 @@ impl StoreWorker {
 
     /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller stops waiting. After
     /// work that deletes personal data, the writer empties the write-ahead log before it replies.
-    pub(crate) async fn run<T, W>(
-        &self,
-        erases: bool,
-        doing: &'static str,
-        work: W,
-    ) -> StoreResult<T>
+    pub async fn run<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreResult<T>
     where
         T: Send + 'static,
         W: FnOnce(&FileConnection) -> Done<T> + Send + 'static,
@@ -143,7 +138,7 @@ where
 }
 
 /// The reader's loop.
-pub(super) fn one_by_one(connection: &FileConnection, mut queue: WorkQueue) {
+pub fn one_by_one(connection: &FileConnection, mut queue: WorkQueue) {
     while let Some(mut job) = queue.blocking_recv() {
         // A failed read returns its error in its reply. Nothing else is affected.
         drop(job.run(connection));
@@ -152,7 +147,7 @@ pub(super) fn one_by_one(connection: &FileConnection, mut queue: WorkQueue) {
 }
 
 /// The writer's loop: runs the queued commands in one transaction, and replies after the sync.
-pub(super) fn in_groups(
+pub fn in_groups(
     shared: &FileConnection,
     file: &OpenFile,
     mut queue: WorkQueue,
@@ -269,7 +264,7 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-pub(super) fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
+pub fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable {
         doing,
         reason: reason.to_string(),

@@ -260,17 +260,17 @@ impl LocalFile {
 
 /// A row without its kind.
 #[derive(Debug)]
-pub(crate) struct LocalRow<T> {
-    pub(crate) key: String,
-    pub(crate) value: T,
+pub struct LocalRow<T> {
+    pub key: String,
+    pub value: T,
 }
 
 /// An uncommitted change to rows.
-pub(crate) struct LocalChange<'c>(Transaction<'c>);
+pub struct LocalChange<'c>(Transaction<'c>);
 
 impl LocalChange<'_> {
     /// Writes a row, replacing an existing row with the same key.
-    pub(crate) fn put(
+    pub fn put(
         &self,
         table: &str,
         kind: &str,
@@ -289,7 +289,7 @@ impl LocalChange<'_> {
     }
 
     /// Removes all rows of a kind from the table `promises`.
-    pub(crate) fn clear(&self, kind: &str) -> rusqlite::Result<()> {
+    pub fn clear(&self, kind: &str) -> rusqlite::Result<()> {
         self.0
             .prepare_cached("DELETE FROM promises WHERE kind = ?1")?
             .execute([kind])
@@ -297,7 +297,7 @@ impl LocalChange<'_> {
     }
 
     /// Removes up to `most` applications of all copies except this one. Returns the number of removed applications.
-    pub(crate) fn remove_other_copies(&self, kind: &str, most: i64) -> rusqlite::Result<usize> {
+    pub fn remove_other_copies(&self, kind: &str, most: i64) -> rusqlite::Result<usize> {
         self.0.execute(
             "DELETE FROM applications WHERE (kind, key) IN
                  (SELECT kind, key FROM applications WHERE kind <> ?1 LIMIT ?2)",

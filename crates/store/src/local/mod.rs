@@ -11,4 +11,4 @@ mod tests;
 pub use copied_keys::CopiedReading;
 pub use documents::{FileFlaw, Mirror, MirrorError, MirrorRecord};
 pub use local_file::{LocalFile, OwedRecords};
-pub(crate) use sqlite_errors::{is_damage, is_unusable};
+pub use sqlite_errors::{is_damage, is_unusable};

@@ -48,7 +48,7 @@ UPDATE {schema}.calendar SET day = $1::text::date, own_oid = tableoid, cluster =
     restored_at = greatest(restored_at + 1, $2), seen_at = greatest(seen_at, $2)";
 
 /// Restores a database. `file` is the name of the export, for the audit trail.
-pub(crate) async fn restore(
+pub async fn restore(
     client: SchemaClient<'_>,
     from: Option<(DumpReader, &str)>,
     options: &ImportOptions,

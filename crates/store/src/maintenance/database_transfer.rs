@@ -31,7 +31,7 @@ LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, 
 
 /// Exports all tables from one snapshot. `keep` makes the output durable. With `closes`, the schema is renamed before
 /// the commit, so that gateways can no longer use the tables.
-pub(crate) async fn export(
+pub async fn export(
     client: SchemaClient<'_>,
     out: &mut dyn Write,
     keep: &mut dyn FnMut() -> io::Result<()>,
@@ -84,7 +84,7 @@ FROM {schema}.calendar, unnest(ARRAY[0, 1]) AS later;
 UPDATE {schema}.site SET id = gen_random_uuid()";
 
 /// Imports an export into empty tables. The audit trail records `who` and `file`.
-pub(crate) async fn import(
+pub async fn import(
     client: SchemaClient<'_>,
     reader: DumpReader,
     who: &str,
@@ -100,7 +100,7 @@ pub(crate) async fn import(
 }
 
 /// Fills empty tables from an export.
-pub(crate) async fn fill(client: SchemaClient<'_>, reader: DumpReader) -> Done<RowCounts> {
+pub async fn fill(client: SchemaClient<'_>, reader: DumpReader) -> Done<RowCounts> {
     client.batch_execute(LOCK_ALL).await?;
     let tables = Tables::Database(client);
     let applications = tables

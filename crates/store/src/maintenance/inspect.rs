@@ -124,7 +124,7 @@ fn backup(path: &Path) -> Done<InspectionReport> {
 }
 
 /// Checks any file. There is no time, so no key counts as expired.
-pub(super) fn at(path: &Path) -> Done<InspectionReport> {
+pub fn at(path: &Path) -> Done<InspectionReport> {
     at_instant(path, Wall::default())
 }
 
@@ -153,7 +153,7 @@ fn contents(file: &FileConnection, path: &Path, now: Wall) -> Done<InspectionRep
 }
 
 /// The time of the last audit record.
-pub(super) fn last_change(store: &Connection) -> Done<Option<Wall>> {
+pub fn last_change(store: &Connection) -> Done<Option<Wall>> {
     let at: Option<i64> = store.query_row("SELECT max(at) FROM audit", [], |row| row.get(0))?;
     Ok(at.map(|at| Wall::from_millis(at.max(0).cast_unsigned())))
 }
@@ -190,7 +190,7 @@ fn count(store: &Connection, sql: &str, report: &mut InspectionReport) -> Done<u
 }
 
 /// Applications, keys and ledger records that cannot be read, each with a reason.
-pub(super) fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
+pub fn unreadable(store: Tables<'_>) -> Done<Vec<String>> {
     let mut unreadable = Vec::new();
     // The ledger is checked separately below, so the pages are read for a day that no ledger record has.
     let no_day = Day::from_number(0);

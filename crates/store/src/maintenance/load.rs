@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Builds a store at `to` from `from`, in this program's format. An error describes the problem with `from`.
-pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
+pub fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
             // A copy of a store that was made with other tools has no checksum.
@@ -44,12 +44,12 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Done<FileConnection> {
 }
 
 /// The error for a file that another program wrote.
-pub(super) fn unknown() -> Fault {
+pub fn unknown() -> Fault {
     Fault::Record("it is neither a backup nor an export of a store".into())
 }
 
 /// Loads an export into a store in memory.
-pub(super) fn in_memory(from: &Path) -> Done<FileConnection> {
+pub fn in_memory(from: &Path) -> Done<FileConnection> {
     let mut store = Connection::open_in_memory()?;
     file::take_steps(&mut store, STEPS)?;
     lines(from, store)
@@ -57,12 +57,7 @@ pub(super) fn in_memory(from: &Path) -> Done<FileConnection> {
 
 /// The error for a backup or an export that cannot be used: the file is damaged, or the operation `work` failed at
 /// `path`.
-pub(super) fn unusable(
-    fault: Fault,
-    from: &Path,
-    work: &'static str,
-    path: &Path,
-) -> MaintenanceError {
+pub fn unusable(fault: Fault, from: &Path, work: &'static str, path: &Path) -> MaintenanceError {
     let error = fault.into_error(work, path);
     if let StoreError::Damaged { reason, .. } = error {
         return MaintenanceError::Unfit {
@@ -74,7 +69,7 @@ pub(super) fn unusable(
 }
 
 /// If a store never had a current day, the newest day with granted units becomes the current day.
-pub(super) const OPEN_NEWEST_DAY: &str = "
+pub const OPEN_NEWEST_DAY: &str = "
 UPDATE calendar SET day = max(day, coalesce((SELECT max(day) FROM ledger_days WHERE date(day) = day), day))
 WHERE day = '1970-01-01'";
 

@@ -6,7 +6,7 @@ use crate::{StoreError, transfer_error::since};
 use scoregate_base::clock::{Day, Wall};
 
 /// The result of an operation on a store file.
-pub(super) type MaintenanceResult<T> = Result<T, MaintenanceError>;
+pub type MaintenanceResult<T> = Result<T, MaintenanceError>;
 
 /// Why an operation failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

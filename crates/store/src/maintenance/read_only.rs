@@ -14,7 +14,7 @@ use crate::{
 /// Runs `work` on a read-only connection. `work` may run twice. If there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log is created next to it. If another process opened the file in the meantime,
 /// that result is discarded.
-pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
+pub fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
     if fs::metadata(path)?.len() == 0 {
         return Err(Fault::Record("it is empty".into()));
     }
@@ -29,13 +29,13 @@ pub(super) fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T
 }
 
 /// Attaches a file to a connection, as the schema `old`. The file must have no writers.
-pub(super) fn attach(connection: &Connection, path: &Path) -> Done<()> {
+pub fn attach(connection: &Connection, path: &Path) -> Done<()> {
     connection.execute("ATTACH ?1 AS old", [address(path)])?;
     Ok(())
 }
 
 /// Detaches the file.
-pub(super) fn detach(connection: &Connection) -> Done<()> {
+pub fn detach(connection: &Connection) -> Done<()> {
     // Do not checkpoint the write-ahead log of the file.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute("DETACH old", [])?;

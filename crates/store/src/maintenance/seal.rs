@@ -17,7 +17,7 @@ const BLOCK: usize = 65_536;
 const OPENING: &str = "scoregate-backup sha256 ";
 
 /// Computes the checksum of a file and appends it durably.
-pub(super) fn seal(path: &Path) -> io::Result<()> {
+pub fn seal(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).open(path)?;
     let block = block_for(&file)?;
     file.write_all(&block)?;
@@ -25,7 +25,7 @@ pub(super) fn seal(path: &Path) -> io::Result<()> {
 }
 
 /// Whether a file matches its checksum. `None` if it has no checksum.
-pub(super) fn is_intact(path: &Path) -> io::Result<Option<bool>> {
+pub fn is_intact(path: &Path) -> io::Result<Option<bool>> {
     let mut file = File::open(path)?;
     let block = u64::try_from(BLOCK).unwrap_or(u64::MAX);
     let Some(content) = file.metadata()?.len().checked_sub(block) else {

@@ -49,7 +49,7 @@ pub fn file_in(directory: &Path) -> PathBuf {
 }
 
 /// Whether a path is the store file or one of its log files.
-pub(super) fn is_the_store(path: &Path, other: &Path) -> bool {
+pub fn is_the_store(path: &Path, other: &Path) -> bool {
     ["", LOG, INDEX].iter().any(|ending| {
         let mine = with_suffix(path, ending).canonicalize();
         mine.is_ok_and(|mine| other.canonicalize().is_ok_and(|other| mine == other))

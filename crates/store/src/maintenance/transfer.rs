@@ -102,11 +102,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM main.audit) THEN EXISTS (
 ) ELSE NOT EXISTS (SELECT id FROM main.applications EXCEPT SELECT id FROM old.applications) END AS is_successor";
 
 /// Merges all readable records of `old`. Returns whether `old` is a later state of the new store.
-pub(super) fn from_old(
-    old: &Path,
-    new: &FileConnection,
-    summary: &mut TransferSummary,
-) -> Done<bool> {
+pub fn from_old(old: &Path, new: &FileConnection, summary: &mut TransferSummary) -> Done<bool> {
     let unreadable = read_only::at(old, |file| {
         let store = &*file.lock();
         if integrity::is_cut(store, old)? {

@@ -20,26 +20,26 @@ const OPEN: &str = "open the database";
 
 /// The connections to a database. Each new connection checks its server and the tables. Until that succeeds, every call
 /// fails.
-pub(crate) struct DatabaseEngine {
+pub struct DatabaseEngine {
     /// Used for changes and reads.
-    pub(crate) connection: DatabaseLink,
-    pub(crate) ledger: LedgerQueue,
+    pub connection: DatabaseLink,
+    pub ledger: LedgerQueue,
     /// Used for owners and mail.
-    pub(crate) accounts: DatabaseLink,
+    pub accounts: DatabaseLink,
     /// Used for shared documents, except their contents.
-    pub(crate) documents: DatabaseLink,
+    pub documents: DatabaseLink,
     /// Used for contents of documents.
-    pub(crate) contents: DatabaseLink,
+    pub contents: DatabaseLink,
     /// Started when a caller first waits for a hint.
     listener: OnceLock<ChangeListener>,
-    pub(crate) config: Arc<DatabaseConfig>,
-    pub(crate) check: Arc<ServerCheck>,
-    pub(crate) clock: Clock,
+    pub config: Arc<DatabaseConfig>,
+    pub check: Arc<ServerCheck>,
+    pub clock: Clock,
 }
 
 impl DatabaseEngine {
     /// With `ignores_clock`, only the day of each exchange is used.
-    pub(crate) fn new(
+    pub fn new(
         config: DatabaseConfig,
         clock: Clock,
         seen: SeenTimelines,
@@ -62,17 +62,17 @@ impl DatabaseEngine {
     }
 
     /// Connects, unless already connected.
-    pub(crate) async fn connect(&self) -> Result<(), OpenFailure> {
+    pub async fn connect(&self) -> Result<(), OpenFailure> {
         self.connection.connect(OPEN).await
     }
 
     /// Opens the connections for keys and leases, which caller requests need, unless already open.
-    pub(crate) async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
+    pub async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
         self.connect().await?;
         self.ledger.connect(OPEN).await
     }
 
-    pub(crate) fn listener(&self) -> &ChangeListener {
+    pub fn listener(&self) -> &ChangeListener {
         self.listener
             .get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
     }

@@ -22,15 +22,15 @@ GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
 /// The restore marks, if these are the tables that gateways used: neither a dump nor a backup that lacks later commits
 /// was restored.
-pub(crate) const IS_OWN: &str = "
+pub const IS_OWN: &str = "
 SELECT restored_at, seen_at FROM {schema}.calendar WHERE own_oid = tableoid AND coalesce(cluster = {cluster}, true)";
 
 /// The error for restored tables.
-pub(crate) const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
+pub const RESTORED: &str = "the database was restored from a backup, and lacks later grants and revocations: stop all gateways \
      and run `scoregate store restore`";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SchemaFormat {
+pub struct SchemaFormat {
     /// Number of applied steps.
     pub(crate) applied: i32,
     /// The minimum number of schema steps that a program must include to use the tables.
@@ -67,7 +67,7 @@ pub enum TablesChange {
 /// Creates or upgrades the tables in a transaction, and grants `role` its privileges. Several programs may do this
 /// concurrently. Upgrades lock the row of `site`. If several programs create the tables, one succeeds and the others
 /// wait for it.
-pub(crate) async fn change(
+pub async fn change(
     client: SchemaClient<'_>,
     steps: &[&str],
     work: TablesWork,
@@ -126,7 +126,7 @@ async fn attempt(
 }
 
 /// Why this program cannot use the tables; `None` if it can.
-pub(crate) async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
+pub async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
     if let Some(problem) = problem_of_format(client).await? {
         return Ok(Some(problem));
     }
@@ -135,12 +135,12 @@ pub(crate) async fn problem(client: SchemaClient<'_>) -> Done<Option<String>> {
 }
 
 /// Why this program cannot use the format of the tables; `None` if it can.
-pub(crate) async fn problem_of_format(client: SchemaClient<'_>) -> Done<Option<String>> {
+pub async fn problem_of_format(client: SchemaClient<'_>) -> Done<Option<String>> {
     Ok(SchemaFormat::problem(format(client, "").await?))
 }
 
 /// The format of the tables, if it is newer than this release.
-pub(crate) async fn newer(client: SchemaClient<'_>) -> Done<Option<i32>> {
+pub async fn newer(client: SchemaClient<'_>) -> Done<Option<i32>> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
     Ok(format(client, "")
         .await?

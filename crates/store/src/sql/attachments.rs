@@ -30,7 +30,7 @@ const OWNER_OF_MAILBOX: &str = "SELECT id FROM {schema}.owners WHERE mailbox = $
 
 /// Assigns an application to the owner of a mailbox, and returns the details of the change. If the mailbox has no
 /// account, an account is created that has not accepted the terms yet.
-pub(super) async fn attach(
+pub async fn attach(
     tables: Tables<'_>,
     change: &StoreChange,
     attachment: &Attachment,
@@ -65,11 +65,7 @@ pub(super) async fn attach(
 }
 
 /// Removes an application from its owner, and returns the details of the change.
-pub(super) async fn detach(
-    tables: Tables<'_>,
-    change: &StoreChange,
-    mail: &NewMail,
-) -> Done<String> {
+pub async fn detach(tables: Tables<'_>, change: &StoreChange, mail: &NewMail) -> Done<String> {
     let owner = owners::of_application(tables, change.application).await?;
     let owner = owner.ok_or(StoreError::Owner(OwnerRefusal::NotOwned(
         change.application,

@@ -23,7 +23,7 @@ JOIN {schema}.ledger_days l ON l.day = c.day AND l.application = c.application
 WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
 
 /// Records the closure of an application. Must be called while the application still has an owner.
-pub(super) async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done<()> {
+pub async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done<()> {
     let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
         return Ok(());
     };
@@ -37,7 +37,7 @@ pub(super) async fn add(tables: Tables<'_>, application: &str, day: Day) -> Done
 }
 
 /// The number of applications of the owner's mailbox that were closed on this day and used units of this day.
-pub(super) async fn used_on(tables: Tables<'_>, owner: &str, day: Day) -> Done<usize> {
+pub async fn used_on(tables: Tables<'_>, owner: &str, day: Day) -> Done<usize> {
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
         return Ok(0);
     };

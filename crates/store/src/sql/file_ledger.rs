@@ -49,10 +49,7 @@ struct StoredDay {
 }
 
 /// Applies the reports of a node. The clock of this machine is the node's clock.
-pub(super) async fn exchange(
-    tables: Tables<'_>,
-    exchange: &LedgerExchange,
-) -> Done<LedgerExchangeReply> {
+pub async fn exchange(tables: Tables<'_>, exchange: &LedgerExchange) -> Done<LedgerExchangeReply> {
     let today = advance(tables, exchange.today).await?;
     let mut reply = LedgerExchangeReply {
         today,

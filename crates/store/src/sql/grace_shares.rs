@@ -29,7 +29,7 @@ SELECT node FROM {schema}.grace_shares JOIN {schema}.nodes USING (node)
 WHERE day = $1::text::date AND node <> $2 AND last_seen_at > extract(epoch FROM clock_timestamp()) * 1000 - $3::int8";
 
 /// Whether another gateway that was seen recently holds a share. Only a database can be shared by several gateways.
-pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done<bool> {
+pub async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done<bool> {
     if let Tables::File(_) = tables {
         return Ok(false);
     }
@@ -41,7 +41,7 @@ pub(super) async fn others_hold(tables: Tables<'_>, day: Day, node: u64) -> Done
 }
 
 /// Applies a claim in a transaction.
-pub(super) async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option<GraceShare>> {
+pub async fn claim(tables: Tables<'_>, claim: &GraceClaim) -> Done<Option<GraceShare>> {
     // Most claims change nothing, so they do not wait for other changes or for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
@@ -104,7 +104,7 @@ async fn applied(tables: Tables<'_>, claim: &GraceClaim) -> Done<(Option<GraceHo
 }
 
 /// Returns a share.
-pub(super) async fn give_back(tables: Tables<'_>, share: &HeldGraceShare) -> Done<()> {
+pub async fn give_back(tables: Tables<'_>, share: &HeldGraceShare) -> Done<()> {
     let day = share.day.to_string();
     let token = share.token.cast_signed();
     let life = share.life.into();

@@ -53,11 +53,7 @@ impl Store {
 
 /// Changes the key and queues the mail to the owner. Writes an audit record for each new place except the last, whose
 /// details are returned for the caller to write.
-pub(super) async fn report(
-    tables: Tables<'_>,
-    change: &StoreChange,
-    leak: &LeakReport,
-) -> Done<String> {
+pub async fn report(tables: Tables<'_>, change: &StoreChange, leak: &LeakReport) -> Done<String> {
     let id = change.application.to_string();
     let mut details = Vec::new();
     for place in &leak.places {

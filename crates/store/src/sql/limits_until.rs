@@ -30,7 +30,7 @@ RETURNING coalesce(own_limits, '') AS own_limits";
 const DUE: &str = "SELECT application FROM {schema}.limits_until WHERE until <= $1 ORDER BY until";
 
 /// Makes a change to limits, and returns its details.
-pub(super) async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> Done<String> {
+pub async fn make(tables: Tables<'_>, id: &str, change: &StoreChange) -> Done<String> {
     if let ChangeKind::SetLimits { changes, until } = &change.what {
         return set(tables, id, changes, *until).await;
     }
@@ -58,14 +58,14 @@ async fn set(
 }
 
 /// Sets the limits of the account, and returns the details of the change.
-pub(super) async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) -> Done<String> {
+pub async fn set_owner(tables: Tables<'_>, id: &str, account: OwnLimits) -> Done<String> {
     let own = current(tables, id).await?.with_owner(account);
     write(tables, id, own).await?;
     Ok(audit_detail::limits_set(own, None))
 }
 
 /// Deletes the limits that were due to be restored.
-pub(super) async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
+pub async fn forget(tables: Tables<'_>, id: &str) -> Done<()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }
 

@@ -17,14 +17,14 @@ mod nodes;
 mod notices;
 mod outdated;
 mod owners;
-pub(crate) mod records;
+pub mod records;
 mod request_totals;
-pub(crate) mod restored_day;
+pub mod restored_day;
 mod sign_in;
 mod status;
 mod store;
 mod webhooks;
 
 pub use all_applications::ApplicationPages;
-pub(crate) use sign_in::END_SIGN_INS;
+pub use sign_in::END_SIGN_INS;
 pub use store::{Store, formats};

@@ -182,7 +182,7 @@ fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeS
 }
 
 /// Queues a notice about an application if its owner wants it.
-pub(super) async fn tell(
+pub async fn tell(
     tables: Tables<'_>,
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
@@ -241,7 +241,7 @@ async fn wanted<R>(
 }
 
 /// Queues each email and its webhook messages, unless its message id was queued before.
-pub(super) async fn queue_once(tables: Tables<'_>, mails: &[NewMail]) -> Done<()> {
+pub async fn queue_once(tables: Tables<'_>, mails: &[NewMail]) -> Done<()> {
     for mail in mails {
         let id = mail.message_id.split('@').next().unwrap_or_default();
         if tables.run(ADD, &[Text(id), Time(mail.created_at)]).await? > 0 {

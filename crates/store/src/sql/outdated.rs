@@ -68,7 +68,7 @@ DELETE FROM {schema}.nodes WHERE node IN (
 
 /// Deletes links and sessions that expired, and applications that were closed, before the ledger's current day. Also deletes old
 /// ledger days, notices, evidence and status-page minutes. Returns the number of changed records.
-pub(super) async fn delete(tables: Tables<'_>) -> Done<u64> {
+pub async fn delete(tables: Tables<'_>) -> Done<u64> {
     let mut deleted = 0;
     if let Tables::Database(_) = tables {
         for statement in ONLY_IN_DATABASE {

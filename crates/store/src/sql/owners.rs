@@ -59,7 +59,7 @@ const DELETE_LINKS: &str = "
 DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}.owners WHERE id = $1)";
 const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
-pub(super) const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
+pub const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 impl Store {
     /// Owners, ordered by id.
@@ -124,7 +124,7 @@ impl Store {
 }
 
 /// Owners, ordered by id.
-pub(super) async fn owners(tables: Tables<'_>, query: &OwnerQuery) -> Done<Vec<StoredOwner>> {
+pub async fn owners(tables: Tables<'_>, query: &OwnerQuery) -> Done<Vec<StoredOwner>> {
     let OwnerQuery {
         email,
         application,
@@ -145,7 +145,7 @@ pub(super) async fn owners(tables: Tables<'_>, query: &OwnerQuery) -> Done<Vec<S
         .await
 }
 
-pub(super) async fn owner(tables: Tables<'_>, id: OwnerId) -> Done<Option<StoredOwner>> {
+pub async fn owner(tables: Tables<'_>, id: OwnerId) -> Done<Option<StoredOwner>> {
     let statement = OWNER.replace("{columns}", COLUMNS);
     Ok(tables
         .find(&statement, &[Text(&id.to_string())], described)
@@ -154,7 +154,7 @@ pub(super) async fn owner(tables: Tables<'_>, id: OwnerId) -> Done<Option<Stored
 }
 
 /// The owner of an application.
-pub(super) async fn of_application(
+pub async fn of_application(
     tables: Tables<'_>,
     application: ApplicationId,
 ) -> Done<Option<StoredOwner>> {
@@ -167,7 +167,7 @@ pub(super) async fn of_application(
 }
 
 /// An owner; an error if the owner does not exist.
-pub(super) async fn existing(tables: Tables<'_>, id: OwnerId) -> Done<StoredOwner> {
+pub async fn existing(tables: Tables<'_>, id: OwnerId) -> Done<StoredOwner> {
     owner(tables, id)
         .await?
         .ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
@@ -268,7 +268,7 @@ async fn set(tables: Tables<'_>, statement: &str, id: &str, text: Option<&str>) 
 }
 
 /// Deletes an owner, including sessions, mail, webhooks and links.
-pub(super) async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
+pub async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> {
     let owner_id = owner.id.to_string();
     let id = Text(&owner_id);
     end_sessions(tables, owner.id).await?;
@@ -279,7 +279,7 @@ pub(super) async fn delete(tables: Tables<'_>, owner: &StoredOwner) -> Done<()> 
 }
 
 /// Assigns a new application to an owner who signed up, in the transaction that creates it.
-pub(super) async fn own(
+pub async fn own(
     tables: Tables<'_>,
     application: &str,
     id: OwnerId,
@@ -293,7 +293,7 @@ pub(super) async fn own(
 }
 
 /// Assigns an application without an owner to this owner, with the limits of the account.
-pub(super) async fn give(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
+pub async fn give(tables: Tables<'_>, application: &str, owner: &StoredOwner) -> Done<()> {
     let id = owner.id.to_string();
     tables.run(OWN, &[Text(application), Text(&id)]).await?;
     if !owner.own.is_empty() {

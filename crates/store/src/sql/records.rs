@@ -51,7 +51,7 @@ UPDATE {schema}.keys AS k SET last_used_at = l.at FROM last l
 WHERE k.application = l.application AND k.digest = l.digest AND (k.last_used_at IS NULL OR k.last_used_at < l.at)";
 
 /// The statement that reads the rows of applications.
-pub(crate) fn select(joined: &str, wanted: &str) -> String {
+pub fn select(joined: &str, wanted: &str) -> String {
     let description = Description::sql_list(|_, name| format!("a.{name}"));
     SELECT
         .replace("{description}", &description)
@@ -60,7 +60,7 @@ pub(crate) fn select(joined: &str, wanted: &str) -> String {
 }
 
 /// Applications after `after`, ordered by id.
-pub(crate) async fn page(
+pub async fn page(
     tables: Tables<'_>,
     after: Option<ApplicationId>,
     limit: usize,
@@ -90,7 +90,7 @@ pub(crate) async fn page(
 }
 
 /// The applications with these ids. Unreadable records are skipped.
-pub(crate) async fn applications(
+pub async fn applications(
     tables: Tables<'_>,
     ids: &[ApplicationId],
     day: Day,
@@ -111,7 +111,7 @@ pub(crate) async fn applications(
 }
 
 /// The application with this id. Unreadable keys are left out.
-pub(crate) async fn application(
+pub async fn application(
     tables: Tables<'_>,
     id: ApplicationId,
     day: Day,
@@ -225,7 +225,7 @@ impl Store {
 
 /// Rows of applications that are being collected, in the order of the applications.
 #[derive(Debug, Default)]
-pub(crate) struct ApplicationRows {
+pub struct ApplicationRows {
     page: ApplicationPage,
     /// The application of the last row, and whether it is readable.
     id: String,

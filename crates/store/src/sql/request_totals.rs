@@ -27,11 +27,11 @@ use scoregate_base::{
 };
 
 /// The columns that identify a total.
-pub(crate) const KEY: &str = "day, application, endpoint, outcome";
+pub const KEY: &str = "day, application, endpoint, outcome";
 const COLUMNS: usize = 6;
 
 /// Selects the requests that cost a unit.
-pub(super) const IS_CHARGED: &str = "outcome = 'ok' AND endpoint <> 'me'";
+pub const IS_CHARGED: &str = "outcome = 'ok' AND endpoint <> 'me'";
 
 const RECORD: &str = "
 INSERT INTO {schema}.request_nodes AS n ({key}, node, requests) VALUES {rows}
@@ -101,7 +101,7 @@ GROUP BY r.day, endpoint, outcome ORDER BY r.day, endpoint, outcome";
 
 /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways are reporting now.
 /// Returns the number of changed records.
-pub(crate) async fn merge(tables: Tables<'_>) -> Done<u64> {
+pub async fn merge(tables: Tables<'_>) -> Done<u64> {
     let Some(closed) = last_day_before(tables, REQUEST_DAYS_OPEN).await? else {
         return Ok(0);
     };
@@ -224,11 +224,7 @@ impl Store {
 
 /// Stores the account and the tier of an application for its earlier days up to `last`, in the transaction that changes
 /// one of them.
-pub(super) async fn keep_terms(
-    tables: Tables<'_>,
-    application: ApplicationId,
-    last: Day,
-) -> Done<()> {
+pub async fn keep_terms(tables: Tables<'_>, application: ApplicationId, last: Day) -> Done<()> {
     let earlier = RequestQuery {
         application,
         first: Day::default(),

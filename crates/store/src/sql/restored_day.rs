@@ -16,13 +16,13 @@ SELECT a.tier, coalesce(a.own_limits, '') AS own_limits, l.granted FROM {schema}
 LEFT JOIN {schema}.ledger_days l ON l.application = a.id AND l.day = $1::text::date";
 
 /// Closes a day: marks the quota of every application as used up.
-pub(crate) async fn close(tables: Tables<'_>, day: Day) -> Done<()> {
+pub async fn close(tables: Tables<'_>, day: Day) -> Done<()> {
     let day = day.to_string();
     tables.run(CLOSE, &[Text(&day)]).await.map(drop)
 }
 
 /// The units of a day that are not granted yet; `None` if a tier is unknown.
-pub(crate) async fn remaining(tables: Tables<'_>, day: Day, tiers: &[Tier]) -> Done<Option<u64>> {
+pub async fn remaining(tables: Tables<'_>, day: Day, tiers: &[Tier]) -> Done<Option<u64>> {
     let units = tables
         .list(GRANTED, &[Text(&day.to_string())], |row: &SqlRow<'_>| {
             let tier = row.text("tier")?;

@@ -46,7 +46,7 @@ INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALU
 
 /// Applied after a restore: since the backup, sessions may have ended, links may have been used, and mail may have been
 /// sent.
-pub(crate) const END_SIGN_INS: &str = "
+pub const END_SIGN_INS: &str = "
 DELETE FROM {schema}.owner_sessions;
 DELETE FROM {schema}.mail_queue;
 UPDATE {schema}.sign_in_links SET used_at = coalesce(used_at, created_at);";
@@ -107,11 +107,7 @@ async fn unused(
 /// sent to the address of the account.
 ///
 /// A link that exceeds the allowance is stored and deleted again, so that the duration does not depend on the mailbox.
-pub(super) async fn send_link(
-    tables: Tables<'_>,
-    link: &NewSignInLink,
-    mail: &NewMail,
-) -> Done<bool> {
+pub async fn send_link(tables: Tables<'_>, link: &NewSignInLink, mail: &NewMail) -> Done<bool> {
     // The lock makes sure that links of one mailbox are counted one after another.
     tables.lock().await?;
     let mailbox = Text(&link.mailbox);

@@ -26,7 +26,7 @@ enum Engine {
 
 /// How a call accesses the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub enum Access {
     /// The call only reads.
     Read,
     /// The call runs one statement that writes.

@@ -60,7 +60,7 @@ async fn find(tables: Tables<'_>, of: &str) -> Done<Vec<StoredWebhook>> {
 }
 
 /// Queues the message of a notice for each verified webhook of the email's recipient.
-pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<()> {
+pub async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<()> {
     if mail.webhook.is_empty() {
         return Ok(());
     }
@@ -88,7 +88,7 @@ pub(super) async fn queue(tables: Tables<'_>, mail: &NewMail, id: &str) -> Done<
 }
 
 /// Makes a change in a transaction. Other changes must be locked out.
-pub(super) async fn change(
+pub async fn change(
     tables: Tables<'_>,
     owner: &str,
     id: &str,
@@ -127,7 +127,7 @@ pub(super) async fn change(
 }
 
 /// Removes one webhook or all webhooks of an owner, and their messages.
-pub(super) async fn remove(tables: Tables<'_>, owner: &str, id: Option<&str>) -> Done<()> {
+pub async fn remove(tables: Tables<'_>, owner: &str, id: Option<&str>) -> Done<()> {
     let values = [Text(owner), OptionalText(id)];
     tables.run(REMOVE_MESSAGES, &values).await?;
     tables.run(REMOVE, &values).await.map(drop)

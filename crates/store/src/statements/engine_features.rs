@@ -33,14 +33,14 @@ const REFUSALS: [SqlState; 5] = [
 
 /// The features of a connection's server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EngineFeatures {
+pub struct EngineFeatures {
     has_cluster: bool,
     /// Set once the server has refused to disclose its timeline.
-    pub(crate) hides_timeline: bool,
+    pub hides_timeline: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerHistory {
+pub enum ServerHistory {
     /// The cluster and its timeline. The timeline number increases with each failover.
     Disclosed { system: String, timeline: u32 },
     /// The reason why the server does not disclose them. A former primary is then not recognized.
@@ -49,9 +49,7 @@ pub(crate) enum ServerHistory {
 
 impl EngineFeatures {
     /// The features of a server; an inner error names required features that it lacks.
-    pub(crate) async fn read(
-        client: &Client,
-    ) -> Result<Result<Self, String>, tokio_postgres::Error> {
+    pub async fn read(client: &Client) -> Result<Result<Self, String>, tokio_postgres::Error> {
         let row = client.query_typed_one(FEATURES, &[]).await?;
         let missing: String = row.try_get("missing")?;
         if !missing.is_empty() {
@@ -65,7 +63,7 @@ impl EngineFeatures {
 
     /// A statement in the form that this server accepts. `{history}` is the history of the server, which may only be
     /// compared for equality, and `{cluster}` is its system identifier, if disclosed.
-    pub(crate) fn statement(self, text: String) -> String {
+    pub fn statement(self, text: String) -> String {
         if !text.contains('{') {
             return text;
         }
@@ -85,7 +83,7 @@ impl EngineFeatures {
 }
 
 impl ServerHistory {
-    pub(crate) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
+    pub async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let row = match client.query_typed_one(HISTORY, &[]).await {
             Err(error) if is_refusal(&error) => {
                 let reason = error

@@ -4,11 +4,11 @@ use super::rows::BadRecord;
 use crate::{OwnerRefusal, StoreError, TransferError};
 
 /// The result of running statements.
-pub(crate) type Done<T> = Result<T, Fault>;
+pub type Done<T> = Result<T, Fault>;
 
 /// Why statements failed, or why a change was refused. The transaction is rolled back.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// An SQLite error: disk, lock or file.
     #[error(transparent)]
     File(#[from] rusqlite::Error),

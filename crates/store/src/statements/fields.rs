@@ -4,13 +4,13 @@ use scoregate_base::{clock::Wall, keys::Digest};
 
 /// Joins applications with their keys and the units of day `$1`. All three tables are ordered by application, so each
 /// lookup starts near the previous row.
-pub(crate) const KEYS_AND_UNITS: &str = "
+pub const KEYS_AND_UNITS: &str = "
 LEFT JOIN {schema}.keys k ON k.application = a.id
 LEFT JOIN {schema}.ledger_days l ON l.day = $1::text::date AND l.application = a.id";
 
 /// A parameter of a statement. Only a database supports lists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SqlField<'v> {
+pub enum SqlField<'v> {
     Text(&'v str),
     OptionalText(Option<&'v str>),
     Number(i64),

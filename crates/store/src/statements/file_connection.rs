@@ -19,7 +19,7 @@ use crate::stored::millis;
 
 /// A connection to a file. Only one thread uses it. The mutex is needed because work that is written for both engines must be
 /// `Send`.
-pub(crate) type FileConnection = ReentrantMutex<Connection>;
+pub type FileConnection = ReentrantMutex<Connection>;
 
 /// Replacements for the placeholders in statements on a file, which has one data set and no clock.
 const TERMS: [(&str, &str); 10] = [
@@ -41,7 +41,7 @@ const KEPT: usize = 500;
 const LONGEST_KEPT: usize = 1_000;
 
 /// The result of work on a file.
-pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
+pub fn done<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never()
         .expect("statements on a file do not wait")
 }
@@ -71,13 +71,13 @@ fn statement(text: &str) -> Rc<str> {
     })
 }
 
-pub(super) fn run(file: &FileConnection, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
+pub fn run(file: &FileConnection, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
     let connection = file.lock();
     let mut statement = connection.prepare_cached(&statement(text))?;
     Ok(statement.execute(params_from_iter(values))? as u64)
 }
 
-pub(super) fn each(
+pub fn each(
     file: &FileConnection,
     text: &str,
     values: &[SqlField<'_>],

@@ -9,14 +9,14 @@ use scoregate_base::{clock::Wall, keys::Digest};
 
 /// Why a record cannot be read.
 #[derive(Debug)]
-pub(crate) struct BadRecord(pub(crate) String);
+pub struct BadRecord(pub String);
 
 /// The result of reading a row.
-pub(crate) type RowResult<T> = Result<T, BadRecord>;
+pub type RowResult<T> = Result<T, BadRecord>;
 
 /// A value as an engine returns it.
 #[derive(Debug)]
-pub(crate) enum SqlValue<'r> {
+pub enum SqlValue<'r> {
     Null,
     /// Booleans too, as 0 or 1.
     Number(i64),
@@ -28,7 +28,7 @@ pub(crate) enum SqlValue<'r> {
 }
 
 /// A row as an engine returns it.
-pub(crate) trait EngineRow {
+pub trait EngineRow {
     fn column_count(&self) -> usize;
 
     fn column_name(&self, column: usize) -> &str;
@@ -37,7 +37,7 @@ pub(crate) trait EngineRow {
 }
 
 /// A row whose values are read by column name.
-pub(crate) struct SqlRow<'r> {
+pub struct SqlRow<'r> {
     row: &'r dyn EngineRow,
     /// The column after the one that was read last. The search starts there, so reading the columns in the order of the
     /// statement costs one comparison for each. A million rows may be read at startup.
@@ -45,16 +45,16 @@ pub(crate) struct SqlRow<'r> {
 }
 
 impl<'r> SqlRow<'r> {
-    pub(crate) fn new(row: &'r dyn EngineRow) -> Self {
+    pub fn new(row: &'r dyn EngineRow) -> Self {
         let next = Cell::new(0);
         Self { row, next }
     }
 
-    pub(crate) fn text(&self, column: &str) -> RowResult<String> {
+    pub fn text(&self, column: &str) -> RowResult<String> {
         required(column, self.optional_text(column)?)
     }
 
-    pub(crate) fn optional_text(&self, column: &str) -> RowResult<Option<String>> {
+    pub fn optional_text(&self, column: &str) -> RowResult<Option<String>> {
         match self.value(column) {
             SqlValue::Null => Ok(None),
             SqlValue::Text(text) => match std::str::from_utf8(text) {
@@ -68,7 +68,7 @@ impl<'r> SqlRow<'r> {
     }
 
     /// A string, with invalid bytes replaced.
-    pub(crate) fn any_text(&self, column: &str) -> String {
+    pub fn any_text(&self, column: &str) -> String {
         match self.value(column) {
             SqlValue::Text(text) | SqlValue::Bytes(text) => {
                 String::from_utf8_lossy(text).into_owned()
@@ -77,11 +77,11 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    pub(crate) fn bytes(&self, column: &str) -> RowResult<Vec<u8>> {
+    pub fn bytes(&self, column: &str) -> RowResult<Vec<u8>> {
         required(column, self.optional_bytes(column)?).map(<[u8]>::to_vec)
     }
 
-    pub(crate) fn optional_digest(&self, column: &str) -> RowResult<Option<Digest>> {
+    pub fn optional_digest(&self, column: &str) -> RowResult<Option<Digest>> {
         let Some(bytes) = self.optional_bytes(column)? else {
             return Ok(None);
         };
@@ -91,15 +91,15 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    pub(crate) fn flag(&self, column: &str) -> RowResult<bool> {
+    pub fn flag(&self, column: &str) -> RowResult<bool> {
         Ok(self.signed(column)? != 0)
     }
 
-    pub(crate) fn signed(&self, column: &str) -> RowResult<i64> {
+    pub fn signed(&self, column: &str) -> RowResult<i64> {
         required(column, self.optional_signed(column)?)
     }
 
-    pub(crate) fn optional_signed(&self, column: &str) -> RowResult<Option<i64>> {
+    pub fn optional_signed(&self, column: &str) -> RowResult<Option<i64>> {
         match self.value(column) {
             SqlValue::Null => Ok(None),
             SqlValue::Number(number) => Ok(Some(number)),
@@ -109,23 +109,23 @@ impl<'r> SqlRow<'r> {
         }
     }
 
-    pub(crate) fn number(&self, column: &str) -> RowResult<u64> {
+    pub fn number(&self, column: &str) -> RowResult<u64> {
         required(column, self.optional_number(column)?)
     }
 
     /// A non-negative number.
-    pub(crate) fn optional_number(&self, column: &str) -> RowResult<Option<u64>> {
+    pub fn optional_number(&self, column: &str) -> RowResult<Option<u64>> {
         let number = self.optional_signed(column)?.map(u64::try_from).transpose();
         number.map_err(|_| BadRecord(format!("{column} is negative")))
     }
 
     /// A number, limited to the maximum of `u32`.
-    pub(crate) fn small_number(&self, column: &str) -> RowResult<u32> {
+    pub fn small_number(&self, column: &str) -> RowResult<u32> {
         Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
     }
 
     /// A limit or a number of units.
-    pub(crate) fn limit(&self, column: &str) -> RowResult<Option<u32>> {
+    pub fn limit(&self, column: &str) -> RowResult<Option<u32>> {
         let Some(found) = self.optional_signed(column)? else {
             return Ok(None);
         };
@@ -137,11 +137,11 @@ impl<'r> SqlRow<'r> {
         })
     }
 
-    pub(crate) fn time(&self, column: &str) -> RowResult<Wall> {
+    pub fn time(&self, column: &str) -> RowResult<Wall> {
         required(column, self.optional_time(column)?)
     }
 
-    pub(crate) fn optional_time(&self, column: &str) -> RowResult<Option<Wall>> {
+    pub fn optional_time(&self, column: &str) -> RowResult<Option<Wall>> {
         let Some(found) = self.optional_signed(column)? else {
             return Ok(None);
         };

@@ -12,13 +12,13 @@
 //! record that was edited by hand must not make the check at startup reject the file. It is reported instead.
 
 /// The schema steps.
-pub(crate) const STEPS: &[&str] = &[TABLES];
+pub const STEPS: &[&str] = &[TABLES];
 
 /// The table format that this program requires.
-pub(crate) const FORMAT: usize = STEPS.len();
+pub const FORMAT: usize = STEPS.len();
 
 /// Separates the tables of both engines from the tables that only a database has.
-pub(crate) const ONLY_DATABASE: &str = "-- Only in a database:";
+pub const ONLY_DATABASE: &str = "-- Only in a database:";
 
 /// Ledger records do not reference applications: an application that is missing from a backup may be restored later, and its
 /// grants for today must be kept. Links and sessions are stored as digests of their tokens. `closed_applications`
@@ -328,7 +328,7 @@ CREATE TABLE {schema}.backend_refreshes ( -- the newest refresh of each backend;
 );"#;
 
 /// The comments after the columns and tables of a step, as `COMMENT` statements.
-pub(crate) fn comments(step: &str) -> String {
+pub fn comments(step: &str) -> String {
     let mut table = "";
     let mut statements = String::new();
     for line in step.lines() {

@@ -53,35 +53,35 @@ LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $1::text
 /// A connection, or the transaction in progress on it. In statements, `{schema}` is replaced with the schema name. Features that
 /// some servers lack are replaced with a form that this server accepts.
 #[derive(Clone, Copy)]
-pub(crate) struct SchemaClient<'c> {
-    pub(crate) client: &'c Client,
-    pub(crate) schema: &'c SchemaName,
-    pub(crate) features: EngineFeatures,
+pub struct SchemaClient<'c> {
+    pub client: &'c Client,
+    pub schema: &'c SchemaName,
+    pub features: EngineFeatures,
 }
 
 impl SchemaClient<'_> {
-    pub(crate) async fn execute(self, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
+    pub async fn execute(self, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
         let text = self.statement(text);
         Ok(self.client.execute_typed(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query(self, text: &str, values: &[SqlField<'_>]) -> Done<Vec<Row>> {
+    pub async fn query(self, text: &str, values: &[SqlField<'_>]) -> Done<Vec<Row>> {
         let text = self.statement(text);
         Ok(self.client.query_typed(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query_opt(self, text: &str, values: &[SqlField<'_>]) -> Done<Option<Row>> {
+    pub async fn query_opt(self, text: &str, values: &[SqlField<'_>]) -> Done<Option<Row>> {
         let text = self.statement(text);
         Ok(self.client.query_typed_opt(&text, &typed(values)).await?)
     }
 
-    pub(crate) async fn query_one(self, text: &str, values: &[SqlField<'_>]) -> Done<Row> {
+    pub async fn query_one(self, text: &str, values: &[SqlField<'_>]) -> Done<Row> {
         let text = self.statement(text);
         Ok(self.client.query_typed_one(&text, &typed(values)).await?)
     }
 
     /// The rows, as they arrive.
-    pub(crate) async fn stream(
+    pub async fn stream(
         self,
         text: &str,
         values: &[SqlField<'_>],
@@ -91,11 +91,11 @@ impl SchemaClient<'_> {
     }
 
     /// Runs statements without parameters.
-    pub(crate) async fn batch_execute(self, text: &str) -> Done<()> {
+    pub async fn batch_execute(self, text: &str) -> Done<()> {
         Ok(self.client.batch_execute(&self.statement(text)).await?)
     }
 
-    pub(crate) fn statement(self, text: &str) -> String {
+    pub fn statement(self, text: &str) -> String {
         let text = TERMS
             .iter()
             .fold(text.to_owned(), |text, (term, own)| text.replace(term, own));

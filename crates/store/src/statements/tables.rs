@@ -31,14 +31,14 @@ const TODAY: &str =
 
 /// The tables of an engine.
 #[derive(Clone, Copy)]
-pub(crate) enum Tables<'t> {
+pub enum Tables<'t> {
     File(&'t FileConnection),
     Database(SchemaClient<'t>),
 }
 
 impl Tables<'_> {
     /// Runs a statement, and returns the number of changed rows.
-    pub(crate) async fn run(self, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
+    pub async fn run(self, text: &str, values: &[SqlField<'_>]) -> Done<u64> {
         match self {
             Self::File(file) => file_connection::run(file, text, values),
             Self::Database(client) => client.execute(text, values).await,
@@ -46,7 +46,7 @@ impl Tables<'_> {
     }
 
     /// Passes each row to `take` as it arrives.
-    pub(crate) async fn each(
+    pub async fn each(
         self,
         text: &str,
         values: &[SqlField<'_>],
@@ -65,7 +65,7 @@ impl Tables<'_> {
     }
 
     /// The first row, if there is one.
-    pub(crate) async fn find<R>(
+    pub async fn find<R>(
         self,
         text: &str,
         values: &[SqlField<'_>],
@@ -78,7 +78,7 @@ impl Tables<'_> {
     }
 
     /// All readable rows that `read` accepts.
-    pub(crate) async fn list<R>(
+    pub async fn list<R>(
         self,
         text: &str,
         values: &[SqlField<'_>],
@@ -92,12 +92,12 @@ impl Tables<'_> {
 
     /// Locks out other changes that have an audit record until the transaction ends, so that record numbers are in
     /// commit order.
-    pub(crate) async fn lock(self) -> Done<()> {
+    pub async fn lock(self) -> Done<()> {
         self.lock_site(SiteLock::Change).await.map(drop)
     }
 
     /// Takes a lock that is held until the transaction ends. Returns whether it was taken.
-    pub(crate) async fn lock_site(self, lock: SiteLock) -> Done<bool> {
+    pub async fn lock_site(self, lock: SiteLock) -> Done<bool> {
         let Self::Database(client) = self else {
             // Only one thread writes, so there is nothing to lock.
             return Ok(true);
@@ -112,7 +112,7 @@ impl Tables<'_> {
     }
 
     /// The current day of the ledger, if there is one.
-    pub(crate) async fn today(self) -> Done<Option<Day>> {
+    pub async fn today(self) -> Done<Option<Day>> {
         let day = self
             .find(TODAY, &[], |row| row.optional_text("day"))
             .await?;
@@ -120,14 +120,14 @@ impl Tables<'_> {
     }
 
     /// Adds an audit record: actor, action, application, details.
-    pub(crate) async fn audit(self, at: Wall, words: [&str; 4]) -> Done<()> {
+    pub async fn audit(self, at: Wall, words: [&str; 4]) -> Done<()> {
         let [who, what, application, detail] = words.map(SqlField::Text);
         let record = [SqlField::Time(at), who, what, application, detail];
         self.run(ADD_AUDIT, &record).await.map(drop)
     }
 
     /// Queues emails that are not queued yet.
-    pub(crate) async fn queue_mail(self, mails: &[NewMail]) -> Done<()> {
+    pub async fn queue_mail(self, mails: &[NewMail]) -> Done<()> {
         let mut values = Vec::with_capacity(10 * mails.len());
         for mail in mails {
             let NewMail {
@@ -151,7 +151,7 @@ impl Tables<'_> {
     }
 
     /// Runs a statement on rows with this number of columns. `cast` converts the first value of each row.
-    pub(crate) async fn write_rows(
+    pub async fn write_rows(
         self,
         statement: &str,
         cast: &str,
@@ -172,7 +172,7 @@ impl Tables<'_> {
 
 /// A lock that all gateways respect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SiteLock {
+pub enum SiteLock {
     /// Locks out other changes and merges.
     Change,
     /// Locks out only merges.
@@ -182,10 +182,10 @@ pub(crate) enum SiteLock {
 }
 
 /// Maximum number of rows in one statement.
-pub(crate) const ROWS_AT_ONCE: usize = 500;
+pub const ROWS_AT_ONCE: usize = 500;
 
 /// A list of `count` parameters.
-pub(crate) fn parameters(first: usize, count: usize) -> String {
+pub fn parameters(first: usize, count: usize) -> String {
     (first..first + count)
         .map(|number| format!("${number}"))
         .collect::<Vec<_>>()

@@ -59,7 +59,7 @@ const HEADS: &[(&[Field], &str)] = &[
     (&[METHOD, SCHEME, AUTHORITY, (":path", "/api/v1/models/<a>")], REJECTED),
 ];
 
-pub(super) async fn wide() -> (World, String) {
+pub async fn wide() -> (World, String) {
     let world = World::with("guard.per_minute = 100000", good).await;
     let key = world.customer("pro").await.key;
     (world, key)

@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// The number of bytes sent of a body of 64 KiB.
-pub(super) const SENT: usize = 60 << 10;
+pub const SENT: usize = 60 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub enum Transport {
     Http1,
     Http1OverTls,
     /// HTTP/2 with this many bodies on each connection.
@@ -23,7 +23,7 @@ pub(super) enum Transport {
 
 /// The kind of request whose body is never finished.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
+pub enum Target {
     Mcp,
     /// A body of unknown length, which is refused unread.
     McpChunked,
@@ -35,11 +35,11 @@ pub(super) enum Target {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attack {
-    pub(super) transport: Transport,
-    pub(super) target: Target,
-    pub(super) connections: u32,
-    pub(super) networks: u32,
+pub struct Attack {
+    pub transport: Transport,
+    pub target: Target,
+    pub connections: u32,
+    pub networks: u32,
 }
 
 impl Target {
@@ -77,7 +77,7 @@ impl Target {
 
 impl Attack {
     /// The bytes that a connection sends before its first request.
-    pub(super) fn preface(self) -> Vec<u8> {
+    pub fn preface(self) -> Vec<u8> {
         match self.transport {
             Transport::Http1 | Transport::Http1OverTls => Vec::new(),
             Transport::Http2(_) => [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat(),
@@ -85,7 +85,7 @@ impl Attack {
     }
 
     /// The bytes of the unfinished requests on each connection.
-    pub(super) fn opening(self, scanner: &Scanner) -> Vec<u8> {
+    pub fn opening(self, scanner: &Scanner) -> Vec<u8> {
         let headers = self.target.headers(scanner);
         let Transport::Http2(streams) = self.transport else {
             let mut head = format!(
@@ -115,13 +115,13 @@ impl Attack {
         bytes
     }
 
-    pub(super) fn address(self, number: u32) -> IpAddr {
+    pub fn address(self, number: u32) -> IpAddr {
         let network = number % self.networks;
         let [.., high, low] = (0x0100 + network).to_be_bytes();
         IpAddr::V4(Ipv4Addr::new(127, high, low, 9))
     }
 
-    pub(super) fn bodies(self) -> u32 {
+    pub fn bodies(self) -> u32 {
         match self.transport {
             Transport::Http1 | Transport::Http1OverTls => self.connections,
             Transport::Http2(streams) => self.connections * streams,

@@ -5,10 +5,10 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 const HOUR: u64 = 3_600;
 
 /// A seeded generator.
-pub(super) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -28,7 +28,7 @@ impl Rng {
 
     /// The seconds at which the backend refreshes: around each hour, one in twenty early by 10 to 25 minutes, one in
     /// twenty not at all.
-    pub(super) fn refreshes(&mut self, hours: u64) -> Vec<u64> {
+    pub fn refreshes(&mut self, hours: u64) -> Vec<u64> {
         let of_an_hour = |hour: u64| match self.below(20) {
             0 => None,
             1 => Some(hour * HOUR - self.between(600, 1_500)),
@@ -39,7 +39,7 @@ impl Rng {
 }
 
 /// The schedule of the callers.
-pub(super) struct Callers {
+pub struct Callers {
     rng: Rng,
     /// The next time of each caller, and its interval.
     next: BinaryHeap<Reverse<(u64, usize, u64)>>,
@@ -47,7 +47,7 @@ pub(super) struct Callers {
 
 impl Callers {
     /// This many callers, each with an interval of 20 to 60 seconds.
-    pub(super) fn new(mut rng: Rng, callers: usize) -> Self {
+    pub fn new(mut rng: Rng, callers: usize) -> Self {
         let mut first = |caller: usize| {
             let interval = rng.between(20, 60);
             Reverse((rng.below(interval), caller, interval))
@@ -57,7 +57,7 @@ impl Callers {
     }
 
     /// The next caller of that second.
-    pub(super) fn next_caller_at(&mut self, second: u64) -> Option<usize> {
+    pub fn next_caller_at(&mut self, second: u64) -> Option<usize> {
         let Reverse((at, caller, interval)) = *self.next.peek()?;
         if at > second {
             return None;

@@ -4,28 +4,28 @@ use super::Policy;
 
 /// Results of one policy.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
-    pub(super) policy: Policy,
-    pub(super) responses: u32,
+pub struct Row {
+    pub policy: Policy,
+    pub responses: u32,
     /// Responses with data older than the data of the backend at that moment.
-    pub(super) not_current: u32,
+    pub not_current: u32,
     /// Maximum delay of such a response: the seconds since the first refresh that its data lack.
-    pub(super) worst_lateness: u64,
+    pub worst_lateness: u64,
     /// Mean delay in seconds from a refresh to the fetch of a body, over all documents.
-    pub(super) mean_lateness: f64,
-    pub(super) requests: u32,
-    pub(super) bodies: u32,
-    pub(super) unchanged: u32,
+    pub mean_lateness: f64,
+    pub requests: u32,
+    pub bodies: u32,
+    pub unchanged: u32,
     /// Maximum number of bodies of one document between two refreshes.
-    pub(super) most_bodies: u32,
+    pub most_bodies: u32,
     /// Responses that waited for the backend.
-    pub(super) waited: u32,
+    pub waited: u32,
     /// Number of versions of the data.
-    pub(super) refreshes: u32,
+    pub refreshes: u32,
 }
 
 impl Row {
-    pub(super) fn of(policy: Policy) -> Self {
+    pub fn of(policy: Policy) -> Self {
         Self {
             policy,
             responses: 0,
@@ -42,7 +42,7 @@ impl Row {
     }
 
     /// Records a response: its delay, if it was not current, and its cache outcome.
-    pub(super) fn answered(&mut self, lateness: Option<u64>, cache_status: &str) {
+    pub fn answered(&mut self, lateness: Option<u64>, cache_status: &str) {
         self.responses += 1;
         self.not_current += u32::from(lateness.is_some());
         self.worst_lateness = self.worst_lateness.max(lateness.unwrap_or(0));
@@ -60,7 +60,7 @@ impl Row {
 }
 
 #[expect(clippy::print_stdout, reason = "the test prints its table")]
-pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
+pub fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
     let documents = u32::try_from(crate::snapshot_upstream::DOCUMENTS.len()).unwrap();
     let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
     println!(

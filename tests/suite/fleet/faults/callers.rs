@@ -110,7 +110,7 @@ fn day_limit(reply: &Reply) -> Option<DayLimit> {
 }
 
 /// Sends requests of an application to one gateway until the run is over.
-pub(super) fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
+pub fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
     let FleetApplication { key, pause, .. } = &fleet.applications[application];
     let mut client = RecordedClient::new(fleet, gateway, 0);
     let mut seen = Vec::new();
@@ -123,7 +123,7 @@ pub(super) fn call(fleet: &FaultyFleet, application: usize, gateway: usize) {
 
 /// Sends requests to one gateway with keys that are revoked during the run, and with keys created after each
 /// revocation.
-pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
+pub fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
     let mut client = RecordedClient::new(fleet, gateway, 0);
     let mut seen = Vec::new();
     let mut known = Vec::<KnownRevocation>::new();
@@ -173,7 +173,7 @@ pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
 }
 
 /// Uses up the daily quota of an application at all gateways, one request after another.
-pub(super) fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
+pub fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
     let key = &fleet.applications[application].key;
     let mut seen = Vec::new();
     let mut refused_at = None;

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Makes random changes until the run is over.
-pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
+pub fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
     let of_role = |role: ApplicationRole| -> Vec<usize> {
         let all = fleet.applications.iter().enumerate();
         all.filter(|(_, application)| application.role == role)

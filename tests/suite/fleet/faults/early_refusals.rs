@@ -16,7 +16,7 @@ const FIRST_LEASE: usize = 8;
 
 /// The cause of an early refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EarlyCause {
+pub enum EarlyCause {
     /// The limit was used up, and was raised later.
     Raised,
     /// The limit was raised later. Other gateways held its last units, or these were lost.
@@ -41,11 +41,11 @@ impl EarlyCause {
 
 /// Refusals of paid callers by the daily quota, and the causes of early ones.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct EarlyRefusals {
-    pub(super) refused: usize,
+pub struct EarlyRefusals {
+    pub refused: usize,
     /// Numbers of early ones, by the limit that refused and by cause.
-    pub(super) explained: BTreeMap<(u32, EarlyCause), usize>,
-    pub(super) unexplained: Vec<String>,
+    pub explained: BTreeMap<(u32, EarlyCause), usize>,
+    pub unexplained: Vec<String>,
 }
 
 /// A refusal and the limit stated in it.
@@ -75,7 +75,7 @@ struct ApplicationDay<'t> {
 }
 
 impl EarlyRefusals {
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace) -> Self {
         let mut found = Self::default();
         for day in days_of(trace) {
             found.refused += day.refused.len();
@@ -109,7 +109,7 @@ impl EarlyRefusals {
     }
 
     /// Adds the refusals of another run.
-    pub(super) fn append(&mut self, mut other: Self) {
+    pub fn append(&mut self, mut other: Self) {
         self.refused += other.refused;
         for (key, count) in other.explained {
             *self.explained.entry(key).or_default() += count;
@@ -118,7 +118,7 @@ impl EarlyRefusals {
     }
 
     /// A row of a table: all refusals, early ones, and their causes.
-    pub(super) fn row(&self) -> String {
+    pub fn row(&self) -> String {
         let early = self.explained.values().sum::<usize>() + self.unexplained.len();
         let mut row = format!("| {} | {early} |", self.refused);
         for cause in EarlyCause::ALL {
@@ -129,7 +129,7 @@ impl EarlyRefusals {
     }
 
     /// Rows of a table: the early refusals by stated limit and by cause.
-    pub(super) fn rows_by_limit(&self) -> String {
+    pub fn rows_by_limit(&self) -> String {
         let mut limits: Vec<u32> = self.explained.keys().map(|(limit, _)| *limit).collect();
         limits.dedup();
         let mut rows = String::new();

@@ -11,7 +11,7 @@ use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 const CAUSES: &str = "Raised | Raised, units left | Outdated | Held | Without the database";
 
 /// Writes the page to `tests/results/`.
-pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
+pub fn write(trace: &Trace, checked: u32, seed: u64) {
     let cores = cores();
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {BUILD} build of \
@@ -23,7 +23,7 @@ pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
 }
 
 /// Writes the tables of ten schedules: one row per schedule, and one row per limit.
-pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
+pub fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
     let page = format!(
         "`{CARGO_TEST} --test suite fleet::faults::ten_schedules`: `quota_exceeded` responses to paid callers under \
          ten schedules of faults and quota changes, by seed. A refusal is early if a request more than 10 s later got a 200 on the \
@@ -44,7 +44,7 @@ pub(super) fn write_early_refusals(rows: &str, all: &EarlyRefusals) {
 }
 
 /// The figures, and each fault with its start and end.
-pub(super) fn described(trace: &Trace, checked: u32) -> String {
+pub fn described(trace: &Trace, checked: u32) -> String {
     let mut text = figures(trace, checked);
     for fault in &trace.faults {
         writeln!(

@@ -25,67 +25,62 @@ use crate::{
     postgres::OWNER,
 };
 
-pub(super) const GATEWAYS: usize = 3;
+pub const GATEWAYS: usize = 3;
 /// A start is repeated until it succeeds, as a service manager does.
 const MAX_START: f64 = 120.0;
 
 /// Everything that the threads of a run share.
-pub(super) struct FaultyFleet {
-    pub(super) site: Site,
-    pub(super) applications: Vec<FleetApplication>,
-    pub(super) slots: [GatewaySlot; GATEWAYS],
-    pub(super) database_clock: FakeClock,
+pub struct FaultyFleet {
+    pub site: Site,
+    pub applications: Vec<FleetApplication>,
+    pub slots: [GatewaySlot; GATEWAYS],
+    pub database_clock: FakeClock,
     /// Difference of the database's clock from the machine's, in seconds.
-    pub(super) database_offset: AtomicI64,
-    pub(super) is_over: AtomicBool,
-    pub(super) record: Mutex<SharedRecord>,
+    pub database_offset: AtomicI64,
+    pub is_over: AtomicBool,
+    pub record: Mutex<SharedRecord>,
     clock: Clock,
     start: Mono,
     _links: Runtime,
 }
 
 /// A gateway, which is restarted after a kill.
-pub(super) struct GatewaySlot {
+pub struct GatewaySlot {
     data_dir: TempDir,
     url: String,
     links: Vec<FaultyLink>,
-    pub(super) clock: FakeClock,
+    pub clock: FakeClock,
     program: Mutex<Option<Program>>,
     current: Mutex<CurrentProcess>,
 }
 
 /// The process of a slot: its number and its address while it serves.
 #[derive(Clone, Copy, Default)]
-pub(super) struct CurrentProcess {
-    pub(super) number: u32,
-    pub(super) public: Option<SocketAddr>,
+pub struct CurrentProcess {
+    pub number: u32,
+    pub public: Option<SocketAddr>,
 }
 
 /// The observations of the threads.
 #[derive(Default)]
-pub(super) struct SharedRecord {
-    pub(super) requests: Vec<SeenRequest>,
-    pub(super) faults: Vec<FaultWindow>,
-    pub(super) revocations: Vec<SeenRevocation>,
-    pub(super) known: Vec<KnownRevocation>,
-    pub(super) used_up: Vec<UsedUp>,
-    pub(super) set_ahead: Vec<f64>,
-    pub(super) kills: u32,
-    pub(super) kept_units: Vec<KeptUnits>,
-    pub(super) changes: u32,
-    pub(super) quota_changes: Vec<QuotaChange>,
-    pub(super) access_logs: Vec<String>,
-    pub(super) event_logs: Vec<String>,
+pub struct SharedRecord {
+    pub requests: Vec<SeenRequest>,
+    pub faults: Vec<FaultWindow>,
+    pub revocations: Vec<SeenRevocation>,
+    pub known: Vec<KnownRevocation>,
+    pub used_up: Vec<UsedUp>,
+    pub set_ahead: Vec<f64>,
+    pub kills: u32,
+    pub kept_units: Vec<KeptUnits>,
+    pub changes: u32,
+    pub quota_changes: Vec<QuotaChange>,
+    pub access_logs: Vec<String>,
+    pub event_logs: Vec<String>,
 }
 
 impl FaultyFleet {
     /// Gateways that are not started yet, and links to the database servers with these sockets.
-    pub(super) fn new(
-        url: String,
-        sockets: &[PathBuf],
-        database_clock: FakeClock,
-        offset: i64,
-    ) -> Self {
+    pub fn new(url: String, sockets: &[PathBuf], database_clock: FakeClock, offset: i64) -> Self {
         let links = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -111,16 +106,16 @@ impl FaultyFleet {
     }
 
     /// Seconds since the start of the run.
-    pub(super) fn now(&self) -> f64 {
+    pub fn now(&self) -> f64 {
         self.clock.mono().since(self.start).as_secs_f64()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
     /// Runs a command on the database, with its clock, until it succeeds. `None` if the run ends earlier.
-    pub(super) fn command(&self, arguments: &[&str]) -> Option<serde_json::Value> {
+    pub fn command(&self, arguments: &[&str]) -> Option<serde_json::Value> {
         let clock = self.database_clock.environment();
         let clock: Vec<(&str, &str)> = clock
             .iter()
@@ -146,7 +141,7 @@ impl FaultyFleet {
     }
 
     /// Changes the quota of an application. Returns `false` if the run ends earlier.
-    pub(super) fn set_quota(&self, application: usize, quota: u32) -> bool {
+    pub fn set_quota(&self, application: usize, quota: u32) -> bool {
         let id = &self.applications[application].id;
         let day = quota.to_string();
         let from = self.now();
@@ -163,7 +158,7 @@ impl FaultyFleet {
     }
 
     /// Starts the gateway of a slot, and waits until it serves.
-    pub(super) fn start(&self, slot: usize) {
+    pub fn start(&self, slot: usize) {
         let from = self.now();
         let gateway = &self.slots[slot];
         let clock = gateway.clock.environment();
@@ -201,7 +196,7 @@ impl FaultyFleet {
     }
 
     /// Kills the gateway of a slot. Returns `false` if it is not running.
-    pub(super) fn kill(&self, slot: usize) -> bool {
+    pub fn kill(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
         let Some(program) = gateway.program.lock().unwrap().take() else {
             return false;
@@ -216,7 +211,7 @@ impl FaultyFleet {
     }
 
     /// Stops the gateway of a slot gracefully. Returns `false` if it is not running.
-    pub(super) fn stop(&self, slot: usize) -> bool {
+    pub fn stop(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
         let Some(program) = gateway.program.lock().unwrap().take() else {
             return false;
@@ -237,7 +232,7 @@ impl FaultyFleet {
     }
 
     /// Sends requests with a valid key until this gateway knows it.
-    pub(super) fn reaches(&self, slot: &GatewaySlot, key: &str) {
+    pub fn reaches(&self, slot: &GatewaySlot, key: &str) {
         let from = self.now();
         while slot.status(key) == 401 {
             assert!(
@@ -270,11 +265,11 @@ impl GatewaySlot {
         }
     }
 
-    pub(super) fn current(&self) -> CurrentProcess {
+    pub fn current(&self) -> CurrentProcess {
         *self.current.lock().unwrap()
     }
 
-    pub(super) fn status(&self, key: &str) -> u16 {
+    pub fn status(&self, key: &str) -> u16 {
         let public = self.current().public.unwrap();
         Wire::open(public)
             .unwrap()
@@ -283,17 +278,17 @@ impl GatewaySlot {
             .0
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         if let Some(program) = &*self.program.lock().unwrap() {
             program.signal(name);
         }
     }
 
-    pub(super) fn set_links(&self, mode: LinkMode) {
+    pub fn set_links(&self, mode: LinkMode) {
         self.links.iter().for_each(|link| link.set(mode));
     }
 
-    pub(super) fn cut_links(&self) {
+    pub fn cut_links(&self) {
         self.links.iter().for_each(FaultyLink::cut);
     }
 }

@@ -8,7 +8,7 @@ use super::trace::{
 /// Number of gateways.
 const GATEWAYS: f64 = 3.0;
 /// The longest time that a change takes to reach a gateway whose feed is live.
-pub(super) const PROPAGATION: f64 = 5.0;
+pub const PROPAGATION: f64 = 5.0;
 /// Maximum time until a gateway is live again after a fault.
 const RECOVERY: f64 = 8.0;
 /// Maximum time until a gateway notices that the database is reachable again: two deadlines.
@@ -22,7 +22,7 @@ const LEASE_LIFE: f64 = 100.0;
 
 /// No application gets more than its quota on any day, except that a paid application gets at most one hundredth more
 /// as grace.
-pub(super) fn days(trace: &Trace) -> Vec<String> {
+pub fn days(trace: &Trace) -> Vec<String> {
     let (charged, _) = trace.charged();
     let excess = charged
         .into_iter()
@@ -43,7 +43,7 @@ pub(super) fn days(trace: &Trace) -> Vec<String> {
 /// In any interval of t seconds an application gets at most L + L·t/60 requests, plus the exceptions in
 /// `docs/fleet.md`. These are L once after the database's clock was set ahead, and an equal part of the limit for each
 /// gateway that cannot reach the database.
-pub(super) fn minutes(trace: &Trace) -> Vec<String> {
+pub fn minutes(trace: &Trace) -> Vec<String> {
     let excess = trace
         .applications
         .iter()
@@ -113,7 +113,7 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
 
 /// A paid caller below its limits gets a 200 from some gateway within its retry time, even during faults, unless every
 /// gateway has its own fault.
-pub(super) fn retries(trace: &Trace) -> Vec<String> {
+pub fn retries(trace: &Trace) -> Vec<String> {
     let is_below = |request: &&SeenRequest| {
         let AllowedUse {
             minute,
@@ -162,7 +162,7 @@ pub(super) fn retries(trace: &Trace) -> Vec<String> {
 /// A revoked key gets no 200 from a gateway that knows of a later change, nor more than five seconds later from a
 /// gateway that was live in that time. Returns the violations, and the number of requests with revoked keys that could
 /// have violated the rule.
-pub(super) fn revocations(trace: &Trace) -> (Vec<String>, u32) {
+pub fn revocations(trace: &Trace) -> (Vec<String>, u32) {
     let mut found = Vec::new();
     let mut checked = 0;
     for request in &trace.requests {
@@ -202,7 +202,7 @@ fn was_live(trace: &Trace, request: &SeenRequest) -> bool {
 }
 
 /// Whether a fault affects a gateway at some time of an interval.
-pub(super) fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
+pub fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
     fault.gateway.is_none_or(|affected| affected == gateway)
         && fault.from < until
         && fault.until + RECOVERY > from
@@ -210,7 +210,7 @@ pub(super) fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64
 
 /// After all faults the whole quota can be used, except for one lease per kill and per stop without a reachable
 /// database. All other stops return their units. At the first refusal, at most one lease per gateway is unspent.
-pub(super) fn rest(trace: &Trace) -> Vec<String> {
+pub fn rest(trace: &Trace) -> Vec<String> {
     let (charged, unknown) = trace.charged();
     let mut found = Vec::new();
     for KeptUnits {

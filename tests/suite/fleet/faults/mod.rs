@@ -29,7 +29,7 @@ use population::{ApplicationRole, QUOTAS};
 use schedule::SeededChoice;
 use trace::{QuotaChange, Trace};
 
-pub(super) const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
 
 /// The size of a run.
 struct FaultSize {
@@ -116,7 +116,7 @@ fn ten_schedules_refuse_no_paid_caller_early_without_a_cause() {
 }
 
 /// Seconds from the machine's time until `before` seconds before the midnight after next: clocks are only set ahead.
-pub(super) fn offset_to_midnight(before: i64) -> i64 {
+pub fn offset_to_midnight(before: i64) -> i64 {
     let now = i64::try_from(Clock::system().now().wall.seconds()).unwrap();
     (now / DAY + 2) * DAY - before - now
 }

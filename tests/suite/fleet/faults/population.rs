@@ -4,17 +4,17 @@ use super::{gateways::FaultyFleet, trace::AllowedUse};
 
 /// An application, and how its clients use it.
 #[derive(Clone, Debug)]
-pub(super) struct FleetApplication {
-    pub(super) id: String,
-    pub(super) key: String,
-    pub(super) allowed: AllowedUse,
+pub struct FleetApplication {
+    pub id: String,
+    pub key: String,
+    pub allowed: AllowedUse,
     /// Milliseconds between two requests to one gateway.
-    pub(super) pause: u64,
-    pub(super) role: ApplicationRole,
+    pub pause: u64,
+    pub role: ApplicationRole,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ApplicationRole {
+pub enum ApplicationRole {
     /// Its clients send more requests than the minute limit allows.
     Minute,
     /// Its daily quota is used up at the end.
@@ -39,14 +39,14 @@ struct Template {
 /// A minute limit that no test reaches.
 const NO_LIMIT: u32 = 4_000_000;
 /// The tiers of an application whose tier changes, and the largest limits among them.
-pub(super) const TIERS: [&str; 3] = ["pro", "developer", "teams"];
+pub const TIERS: [&str; 3] = ["pro", "developer", "teams"];
 const LARGEST_OF_TIERS: AllowedUse = AllowedUse {
     minute: 300,
     day: 100_000,
     is_paid: true,
 };
 /// The quotas of an application whose quota changes.
-pub(super) const QUOTAS: [u32; 3] = [1_500, 900, 2_400];
+pub const QUOTAS: [u32; 3] = [1_500, 900, 2_400];
 
 const fn row(
     tier: &'static str,
@@ -86,7 +86,7 @@ const TEMPLATES: [Template; 11] = [
 ];
 
 /// Creates `count` applications in use, and `revoked` applications whose keys are revoked.
-pub(super) fn create(fleet: &FaultyFleet, count: usize, revoked: usize) -> Vec<FleetApplication> {
+pub fn create(fleet: &FaultyFleet, count: usize, revoked: usize) -> Vec<FleetApplication> {
     let revocable = row("pro", ApplicationRole::Revoked, NO_LIMIT, 10_000, 0);
     let templates = TEMPLATES.iter().cycle().take(count);
     templates

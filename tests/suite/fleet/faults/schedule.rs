@@ -9,15 +9,15 @@ use super::{
 use crate::{cluster::PostgresCluster, links::LinkMode};
 
 /// A seeded generator.
-pub(super) struct SeededChoice(u64);
+pub struct SeededChoice(u64);
 
 impl SeededChoice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         // SplitMix64: short, and random enough for this.
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -26,14 +26,14 @@ impl SeededChoice {
         usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(end).unwrap()).unwrap()
     }
 
-    pub(super) fn seconds(&mut self, least: f64, most: f64) -> f64 {
+    pub fn seconds(&mut self, least: f64, most: f64) -> f64 {
         let part = f64::from(u32::try_from(self.below(1_000)).unwrap()) / 1_000.0;
         least + (most - least) * part
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// SIGKILL; the gateway is started again at the end.
     KillGateway(usize),
     /// SIGSTOP until the end.
@@ -59,7 +59,7 @@ pub(super) enum Fault {
 
 /// A fault with its start and its duration, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlannedFault {
+pub struct PlannedFault {
     at: f64,
     lasts: f64,
     fault: Fault,
@@ -92,7 +92,7 @@ fn fault(kind: usize, choice: &mut SeededChoice) -> (Fault, f64) {
 }
 
 /// Faults of all kinds in random order, one round after another for at least this many seconds. They overlap.
-pub(super) fn plan(choice: &mut SeededChoice, seconds: f64) -> Vec<PlannedFault> {
+pub fn plan(choice: &mut SeededChoice, seconds: f64) -> Vec<PlannedFault> {
     let mut planned = Vec::new();
     let mut at = 1.0;
     while planned.is_empty() || at < seconds {
@@ -116,7 +116,7 @@ struct FaultEdge {
 }
 
 /// Executes the schedule from now on. Gateways are started again by threads of `scope`.
-pub(super) fn execute<'scope>(
+pub fn execute<'scope>(
     scope: &'scope Scope<'scope, '_>,
     fleet: &'scope FaultyFleet,
     cluster: &mut PostgresCluster,

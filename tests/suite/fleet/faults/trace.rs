@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SeenOutcome {
+pub enum SeenOutcome {
     /// A complete 200.
     Served,
     /// Another complete response, with its status and code.
@@ -17,127 +17,127 @@ pub(super) enum SeenOutcome {
 
 /// A request of a client. It was admitted or refused between `sent` and `done`.
 #[derive(Clone, Debug)]
-pub(super) struct SeenRequest {
-    pub(super) id: RequestNumber,
+pub struct SeenRequest {
+    pub id: RequestNumber,
     /// The process of the gateway, counted from its first start.
-    pub(super) process: u32,
-    pub(super) sent: f64,
-    pub(super) done: f64,
-    pub(super) outcome: SeenOutcome,
+    pub process: u32,
+    pub sent: f64,
+    pub done: f64,
+    pub outcome: SeenOutcome,
     /// The daily limit that refused the request.
-    pub(super) limit: Option<DayLimit>,
+    pub limit: Option<DayLimit>,
 }
 
 /// A day and its limit, as stated by a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DayLimit {
-    pub(super) day: String,
-    pub(super) quota: u32,
+pub struct DayLimit {
+    pub day: String,
+    pub quota: u32,
 }
 
 /// The id of a request, which the access log repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct RequestNumber {
-    pub(super) application: usize,
-    pub(super) gateway: usize,
-    pub(super) number: u32,
+pub struct RequestNumber {
+    pub application: usize,
+    pub gateway: usize,
+    pub number: u32,
 }
 
 /// The limits of an application: the largest ones of the run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AllowedUse {
-    pub(super) minute: u32,
-    pub(super) day: u32,
-    pub(super) is_paid: bool,
+pub struct AllowedUse {
+    pub minute: u32,
+    pub day: u32,
+    pub is_paid: bool,
 }
 
 /// A fault and its duration.
 #[derive(Clone, Debug)]
-pub(super) struct FaultWindow {
+pub struct FaultWindow {
     /// The affected gateway; `None` for all.
-    pub(super) gateway: Option<usize>,
-    pub(super) from: f64,
-    pub(super) until: f64,
+    pub gateway: Option<usize>,
+    pub from: f64,
+    pub until: f64,
     /// Whether the fault can make the database unreachable.
-    pub(super) hides_database: bool,
-    pub(super) what: String,
+    pub hides_database: bool,
+    pub what: String,
 }
 
 /// The keys of an application were revoked at some time before `at`.
 #[derive(Clone, Debug)]
-pub(super) struct SeenRevocation {
-    pub(super) application: usize,
-    pub(super) at: f64,
+pub struct SeenRevocation {
+    pub application: usize,
+    pub at: f64,
     /// A key that was created after the revocation.
-    pub(super) marker: String,
+    pub marker: String,
 }
 
 /// A gateway process knew a revocation's marker, and therefore the revocation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KnownRevocation {
-    pub(super) application: usize,
-    pub(super) gateway: usize,
-    pub(super) process: u32,
-    pub(super) since: f64,
+pub struct KnownRevocation {
+    pub application: usize,
+    pub gateway: usize,
+    pub process: u32,
+    pub since: f64,
 }
 
 /// A gateway was stopped within this time and could not return its leased units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptUnits {
-    pub(super) gateway: usize,
-    pub(super) from: f64,
-    pub(super) until: f64,
+pub struct KeptUnits {
+    pub gateway: usize,
+    pub from: f64,
+    pub until: f64,
 }
 
 /// A change of a quota, which took effect between these times.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QuotaChange {
-    pub(super) application: usize,
-    pub(super) quota: u32,
-    pub(super) from: f64,
-    pub(super) until: f64,
+pub struct QuotaChange {
+    pub application: usize,
+    pub quota: u32,
+    pub from: f64,
+    pub until: f64,
 }
 
 /// The end of a daily quota that was used up after all faults.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UsedUp {
-    pub(super) application: usize,
+pub struct UsedUp {
+    pub application: usize,
     /// The quota in force.
-    pub(super) quota: u32,
+    pub quota: u32,
     /// Time of the first refusal.
-    pub(super) refused_at: f64,
+    pub refused_at: f64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Trace {
-    pub(super) applications: Vec<AllowedUse>,
-    pub(super) requests: Vec<SeenRequest>,
+pub struct Trace {
+    pub applications: Vec<AllowedUse>,
+    pub requests: Vec<SeenRequest>,
     /// The charged day of each request in an access log.
-    pub(super) days: HashMap<RequestNumber, String>,
-    pub(super) faults: Vec<FaultWindow>,
+    pub days: HashMap<RequestNumber, String>,
+    pub faults: Vec<FaultWindow>,
     /// Kills of gateways.
-    pub(super) kills: u32,
-    pub(super) kept_units: Vec<KeptUnits>,
+    pub kills: u32,
+    pub kept_units: Vec<KeptUnits>,
     /// Times at which the database's clock was set ahead.
-    pub(super) set_ahead: Vec<f64>,
-    pub(super) revocations: Vec<SeenRevocation>,
-    pub(super) known: Vec<KnownRevocation>,
-    pub(super) used_up: Vec<UsedUp>,
+    pub set_ahead: Vec<f64>,
+    pub revocations: Vec<SeenRevocation>,
+    pub known: Vec<KnownRevocation>,
+    pub used_up: Vec<UsedUp>,
     /// Changes in order, beginning with the first quota of each application whose quota changes.
-    pub(super) quota_changes: Vec<QuotaChange>,
+    pub quota_changes: Vec<QuotaChange>,
     /// The last day.
-    pub(super) today: String,
+    pub today: String,
 }
 
 impl RequestNumber {
-    pub(super) fn text(self) -> String {
+    pub fn text(self) -> String {
         format!(
             "fault-{}-{}-{}",
             self.application, self.gateway, self.number
         )
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix("fault-")?.split('-');
         let application = parts.next()?.parse().ok()?;
         let gateway = parts.next()?.parse().ok()?;
@@ -151,7 +151,7 @@ impl RequestNumber {
 
 impl Trace {
     /// Reads the charged units of an access log.
-    pub(super) fn read_log(&mut self, log: &str) {
+    pub fn read_log(&mut self, log: &str) {
         for line in log.lines() {
             let line: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
             let request = line["request_id"].as_str().and_then(RequestNumber::parse);
@@ -163,7 +163,7 @@ impl Trace {
 
     /// Charged units of each application and day, from access logs and from 200s whose line was lost with a killed
     /// gateway. The second value is the number of 200s around midnight whose day is unknown.
-    pub(super) fn charged(&self) -> (BTreeMap<(usize, &str), u32>, u32) {
+    pub fn charged(&self) -> (BTreeMap<(usize, &str), u32>, u32) {
         let mut units = BTreeMap::new();
         for (request, day) in &self.days {
             *units
@@ -187,7 +187,7 @@ impl Trace {
 
     /// The day to which a request was charged, or whose quota refused it. For a 200 that is in no access log, the day
     /// is a guess.
-    pub(super) fn day_of<'t>(&'t self, request: &'t SeenRequest) -> Option<&'t str> {
+    pub fn day_of<'t>(&'t self, request: &'t SeenRequest) -> Option<&'t str> {
         if let Some(DayLimit { day, .. }) = &request.limit {
             return Some(day);
         }
@@ -211,7 +211,7 @@ impl Trace {
     }
 
     /// Number of requests that may have been charged and are not counted.
-    pub(super) fn unconfirmed(&self, application: usize) -> u32 {
+    pub fn unconfirmed(&self, application: usize) -> u32 {
         let is_unconfirmed = |request: &&SeenRequest| {
             request.id.application == application
                 && request.outcome == SeenOutcome::Unanswered

@@ -6,7 +6,7 @@ use super::{CRASH_POINTS, End, KillRecord, Size};
 use crate::full_runs::{BUILD, CARGO_TEST, cores, write_page};
 
 /// Writes the page to `tests/results/`.
-pub(super) fn record(record: &KillRecord, lost: &[Vec<u32>], size: &Size) {
+pub fn record(record: &KillRecord, lost: &[Vec<u32>], size: &Size) {
     write_page("kill-loops", "Kill loops", &page(record, lost, size));
 }
 

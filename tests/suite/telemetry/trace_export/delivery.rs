@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Lets time pass until this many spans have this result.
-pub(super) async fn reaches(world: &World, result: &str, spans: u32) {
+pub async fn reaches(world: &World, result: &str, spans: u32) {
     for _ in 0..1_000 {
         if counted(world, result).await >= spans {
             assert_eq!(counted(world, result).await, spans);

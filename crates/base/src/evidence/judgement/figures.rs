@@ -11,7 +11,7 @@ use crate::{
 
 /// Minimum size of the catalogue, in positions, for which shares are meaningful. With ten models, for example, any
 /// dashboard requests most of them.
-pub(super) const LEAST_CATALOGUE: u16 = 50;
+pub const LEAST_CATALOGUE: u16 = 50;
 
 /// The evidence about an application.
 #[derive(Clone, Debug)]
@@ -28,11 +28,11 @@ pub struct CallerDays {
 
 /// The figures of a day or of a tier, one for each kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FigureRow([f64; FigureKind::ALL.len()]);
+pub struct FigureRow([f64; FigureKind::ALL.len()]);
 
 impl FigureRow {
     /// The figure of this kind.
-    pub(super) fn get(&self, kind: FigureKind) -> f64 {
+    pub fn get(&self, kind: FigureKind) -> f64 {
         self.0.get(kind as usize).copied().unwrap_or_default()
     }
 
@@ -68,7 +68,7 @@ impl FigureRow {
     }
 
     /// The figures of the days on which a caller sent requests.
-    pub(super) fn of_days(caller: &CallerDays, rules: &SuspectRules) -> Vec<Self> {
+    pub fn of_days(caller: &CallerDays, rules: &SuspectRules) -> Vec<Self> {
         caller
             .days
             .iter()
@@ -96,7 +96,7 @@ fn reached(number: u8, threshold: u8) -> f64 {
 }
 
 /// The medians of each tier. Each caller counts once, with the medians of its days.
-pub(super) fn medians_of_tiers(
+pub fn medians_of_tiers(
     callers: &[CallerDays],
     days: &[Vec<FigureRow>],
 ) -> HashMap<Arc<str>, FigureRow> {
@@ -118,7 +118,7 @@ pub(super) fn medians_of_tiers(
 }
 
 /// The nth largest number, counted from 1; 0 if there are fewer.
-pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64 {
+pub fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(|one, other| other.total_cmp(one));
     numbers
@@ -128,7 +128,7 @@ pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64
 }
 
 /// The median (the larger of the two middle numbers); 0 if there are no numbers.
-pub(super) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+pub fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let numbers: Vec<f64> = numbers.collect();
     let middle = numbers.len().div_ceil(2);
     nth_largest(numbers.into_iter(), middle)

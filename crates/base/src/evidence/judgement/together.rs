@@ -19,14 +19,14 @@ const OTHER_SIZE: f64 = 0.001;
 const LEAST_PART: f64 = 0.1;
 
 /// Applications that copy the catalogue together.
-pub(super) struct CallerGroup {
+pub struct CallerGroup {
     /// The indexes of the members in the list of callers.
-    pub(super) members: Vec<usize>,
+    pub members: Vec<usize>,
     /// The share of the catalogue that the members together requested in the decisive hour of the decisive day.
-    pub(super) share: f64,
+    pub share: f64,
     /// Number of days on which the share was large enough.
-    pub(super) days: usize,
-    pub(super) of_days: usize,
+    pub days: usize,
+    pub of_days: usize,
 }
 
 /// The common property of applications whose requests are compared.
@@ -113,7 +113,7 @@ fn is_near(one: f64, other: f64, tolerance: f64) -> bool {
 }
 
 /// The groups of coordinated applications that together meet the rules.
-pub(super) fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<CallerGroup> {
+pub fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<CallerGroup> {
     let mut days: BTreeMap<_, Vec<DayTrace<'_>>> = BTreeMap::new();
     for (place, caller) in callers.iter().enumerate() {
         let is_comparable =

@@ -16,7 +16,7 @@ use super::table::max_series;
 
 /// The rows of one registry.
 #[derive(Debug, Default)]
-pub(super) struct CounterCells {
+pub struct CounterCells {
     /// The row of a thread is allocated when the thread first counts.
     rows: PerThread<OnceLock<Box<[AtomicU64]>>>,
     taken: AtomicUsize,
@@ -24,18 +24,18 @@ pub(super) struct CounterCells {
 
 /// The same cell in every row.
 #[derive(Clone, Debug)]
-pub(super) struct CounterCell {
+pub struct CounterCell {
     cells: Arc<CounterCells>,
     at: usize,
 }
 
 /// A histogram: counts per bucket, and the sum.
 #[derive(Clone, Debug)]
-pub(super) struct HistogramBuckets {
+pub struct HistogramBuckets {
     /// There is a cell for each bound, one for values above all bounds, and one for the sum.
     cells: Arc<CounterCells>,
     at: usize,
-    pub(super) bounds: &'static [f64],
+    pub bounds: &'static [f64],
 }
 
 impl CounterCells {
@@ -78,14 +78,14 @@ impl CounterCells {
 }
 
 impl CounterCell {
-    pub(super) fn new(cells: &Arc<CounterCells>) -> Self {
+    pub fn new(cells: &Arc<CounterCells>) -> Self {
         Self {
             at: cells.take(1),
             cells: Arc::clone(cells),
         }
     }
 
-    pub(super) fn sum(&self) -> u64 {
+    pub fn sum(&self) -> u64 {
         self.cells.sum(self.at)
     }
 }
@@ -102,7 +102,7 @@ impl CounterFn for CounterCell {
 }
 
 impl HistogramBuckets {
-    pub(super) fn new(cells: &Arc<CounterCells>, bounds: &'static [f64]) -> Self {
+    pub fn new(cells: &Arc<CounterCells>, bounds: &'static [f64]) -> Self {
         Self {
             at: cells.take(bounds.len() + 2),
             cells: Arc::clone(cells),
@@ -111,7 +111,7 @@ impl HistogramBuckets {
     }
 
     /// Cumulative counts per bound and the total.
-    pub(super) fn counts(&self) -> Vec<u64> {
+    pub fn counts(&self) -> Vec<u64> {
         let each = (0..=self.bounds.len()).map(|index| self.cells.sum(self.at + index));
         let up_to = each.scan(0_u64, |all, count| {
             *all += count;
@@ -121,7 +121,7 @@ impl HistogramBuckets {
     }
 
     /// The sum of the values.
-    pub(super) fn sum(&self) -> f64 {
+    pub fn sum(&self) -> f64 {
         let sums = self.cells.all(self.at + self.bounds.len() + 1);
         sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed)))
             .sum()

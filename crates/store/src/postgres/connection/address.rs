@@ -134,7 +134,7 @@ impl fmt::Debug for DatabaseAddress {
 }
 
 /// The host as written in a URL, or the directory of its socket.
-pub(crate) fn host_and_port(server: &Config) -> String {
+pub fn host_and_port(server: &Config) -> String {
     let port = server.get_ports().first().copied().unwrap_or(5432);
     match server.get_hosts().first() {
         Some(Host::Tcp(name)) if name.contains(':') => format!("[{name}]:{port}"),

@@ -27,7 +27,7 @@ const UNREPLICATED: &str = "SyncRepWaitForLSN";
 const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
 
 /// Receives the channel of each notification.
-pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
+pub type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The configuration for connecting to the database.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub struct DatabaseConfig {
 }
 
 /// An open connection. Dropping it closes the socket.
-pub(crate) struct DatabaseConnection {
+pub struct DatabaseConnection {
     /// Dropped first, which closes the socket.
     driver: AbortOnDropHandle<()>,
     pub(crate) client: Client,

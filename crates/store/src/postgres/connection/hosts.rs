@@ -11,12 +11,12 @@ use crate::postgres::connection::address::host_and_port;
 use scoregate_base::clock::Clock;
 
 /// The hosts, in the order of the next attempt.
-pub(crate) struct DatabaseHosts(Vec<Config>);
+pub struct DatabaseHosts(Vec<Config>);
 
 /// No host accepted a connection, or none may be used. There is a reason for each host.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .reasons.join("; "))]
-pub(crate) struct UnreachableHosts {
+pub struct UnreachableHosts {
     reasons: Vec<String>,
     pub(crate) kind: ConnectionFault,
 }
@@ -36,7 +36,7 @@ pub enum ConnectionFault {
 
 /// Why a host cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HostFault {
+pub enum HostFault {
     /// The connection failed.
     #[error("{}", described(.0))]
     Connection(#[from] tokio_postgres::Error),
@@ -130,7 +130,7 @@ impl DatabaseHosts {
 }
 
 /// The error and its causes. The library's error text contains only the error itself.
-pub(crate) fn described(error: &tokio_postgres::Error) -> String {
+pub fn described(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -141,7 +141,7 @@ pub(crate) fn described(error: &tokio_postgres::Error) -> String {
 }
 
 /// The reason for a missed deadline.
-pub(crate) fn no_answer(within: Duration) -> String {
+pub fn no_answer(within: Duration) -> String {
     format!(
         "the database did not answer within {} s",
         within.as_secs_f64()

@@ -20,7 +20,7 @@ use crate::{
 use scoregate_base::clock::Clock;
 
 /// A connection that is opened on demand.
-pub(crate) struct DatabaseLink {
+pub struct DatabaseLink {
     config: Arc<DatabaseConfig>,
     clock: Clock,
     /// Decides whether the server of a new connection may be used. `None` accepts any server.

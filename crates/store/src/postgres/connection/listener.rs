@@ -16,7 +16,7 @@ use scoregate_base::clock::Clock;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
-pub(crate) struct ChangeListener {
+pub struct ChangeListener {
     _task: AbortOnDropHandle<()>,
     hints: Arc<ListenerHints>,
 }

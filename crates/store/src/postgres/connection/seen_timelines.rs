@@ -31,7 +31,7 @@ pub struct SeenTimelines {
 
 /// The states of the servers and data sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SeenState {
+pub struct SeenState {
     /// The highest timeline of each cluster, by system identifier.
     timelines: BTreeMap<String, u32>,
     data_sets: BTreeMap<String, RestoreMarks>,
@@ -39,7 +39,7 @@ pub(crate) struct SeenState {
 
 /// Times of a data set, in milliseconds. They only increase, unless commits are lost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-pub(crate) struct RestoreMarks {
+pub struct RestoreMarks {
     /// Time of the last `store restore`.
     pub(crate) restored_at: u64,
     /// Time of the last report of a gateway.
@@ -48,7 +48,7 @@ pub(crate) struct RestoreMarks {
 
 /// The state that a server reports.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerState<'s> {
+pub struct ServerState<'s> {
     pub(crate) data_set: &'s str,
     pub(crate) marks: RestoreMarks,
     pub(crate) history: &'s ServerHistory,
@@ -56,7 +56,7 @@ pub(crate) struct ServerState<'s> {
 
 /// The state of a server compared with the states seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerAge {
+pub enum ServerAge {
     Current,
     /// The server's timeline, and a higher one that was used before.
     BehindTimeline(u32, u32),

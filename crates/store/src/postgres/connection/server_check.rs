@@ -37,7 +37,7 @@ const DISOWN: &str = "UPDATE {schema}.calendar SET own_oid = 0";
 const FORGET: &str = "DELETE FROM promises WHERE kind = 'timeline'";
 
 #[derive(Debug)]
-pub(crate) struct ServerCheck {
+pub struct ServerCheck {
     seen: Arc<SeenTimelines>,
     /// The only data set that is accepted, if set.
     data_set: OnceLock<String>,

@@ -1,3 +1,3 @@
 //! Shared documents.
 
-pub(super) mod shared_documents;
+pub mod shared_documents;

@@ -132,7 +132,7 @@ fn statement(text: &str) -> String {
 }
 
 /// One gateway's access to the documents of one backend.
-pub(crate) struct PostgresDocuments {
+pub struct PostgresDocuments {
     pub(crate) store: Arc<DatabaseEngine>,
     pub(crate) scope: String,
     pub(crate) node: u64,

@@ -87,7 +87,7 @@ struct ChangedRows {
 }
 
 /// Applies reports of one node, at most one for each application and day.
-pub(crate) async fn exchange(
+pub async fn exchange(
     client: SchemaClient<'_>,
     exchange: &LedgerExchange,
     ignores_clock: bool,

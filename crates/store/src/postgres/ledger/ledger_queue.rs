@@ -33,7 +33,7 @@ const REPEATS: usize = 3;
 const EXCHANGE: &str = "exchange ledger reports";
 
 /// The sending side.
-pub(crate) struct LedgerQueue {
+pub struct LedgerQueue {
     /// Dropped first, which aborts the worker's current operation.
     _worker: AbortOnDropHandle<()>,
     queue: mpsc::Sender<QueuedExchange>,

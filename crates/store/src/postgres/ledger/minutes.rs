@@ -33,13 +33,13 @@ FROM unnest($1::text[], $2::int8[], $3::text[]) AS r (application, used_at, pool
 WHERE p.application = r.application";
 
 /// The locked pools of an exchange. `None` is a pool that was just created.
-pub(crate) struct LockedPools {
+pub struct LockedPools {
     now: i64,
     pools: BTreeMap<String, Option<MinutePool>>,
 }
 
 /// Creates, locks and reads the pools named in the reports.
-pub(crate) async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> Done<LockedPools> {
+pub async fn lock(client: SchemaClient<'_>, reports: &[LedgerReport]) -> Done<LockedPools> {
     let mut locked = LockedPools {
         now: 0,
         pools: BTreeMap::new(),

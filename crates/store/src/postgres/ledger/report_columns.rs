@@ -4,10 +4,10 @@ use crate::{LedgerReport, statements::SqlField};
 
 /// Whether the application of a report `r` has terms other than the assumed ones. If the report assumes no terms,
 /// nothing is compared.
-pub(crate) const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
+pub const IS_OUTDATED: &str = "(r.terms IS NOT NULL AND r.terms IS DISTINCT FROM
     coalesce(a.own_limits, '') || ' ' || a.tier)";
 
-pub(crate) struct ReportColumns {
+pub struct ReportColumns {
     pub(crate) applications: Vec<String>,
     terms: Vec<Option<String>>,
 }

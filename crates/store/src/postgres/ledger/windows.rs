@@ -62,7 +62,7 @@ WHERE (w.scope, w.kind, w.starts, w.ends) = (r.scope, r.kind, r.starts, r.ends)"
 struct KeyColumns([Vec<String>; 4]);
 
 /// The locked rows, and the keys of rows whose units are not counted yet.
-pub(crate) struct LockedWindows {
+pub struct LockedWindows {
     counted: WindowRows,
     new: Vec<WindowKey>,
 }
@@ -80,7 +80,7 @@ impl KeyColumns {
 }
 
 /// Locks the windows that contain the days of the reports. `keys` are the days and applications of the reports.
-pub(crate) async fn lock(
+pub async fn lock(
     client: SchemaClient<'_>,
     reports: &[LedgerReport],
     keys: &[SqlField<'_>],
@@ -130,7 +130,7 @@ fn texts(key: &WindowKey) -> [String; 4] {
 }
 
 /// Counts the units of the new rows.
-pub(crate) async fn count_new(client: SchemaClient<'_>, locked: LockedWindows) -> Done<WindowRows> {
+pub async fn count_new(client: SchemaClient<'_>, locked: LockedWindows) -> Done<WindowRows> {
     let LockedWindows { mut counted, new } = locked;
     if new.is_empty() {
         return Ok(counted);
@@ -147,7 +147,7 @@ pub(crate) async fn count_new(client: SchemaClient<'_>, locked: LockedWindows) -
 }
 
 /// Writes the changed rows.
-pub(crate) async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> Done<()> {
+pub async fn write(client: SchemaClient<'_>, rows: &WindowRows) -> Done<()> {
     let mut keys = KeyColumns::default();
     let mut units = Vec::new();
     for (key, granted) in rows.changed() {

@@ -65,7 +65,7 @@ LEFT JOIN {schema}.keys k ON true
 GROUP BY n.at";
 
 /// Reads the report about the database. The tables must exist.
-pub(crate) async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
+pub async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
     let hidden_timeline = match ServerHistory::read(client.client).await? {
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
@@ -90,7 +90,7 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> Done<DatabaseReport> {
 }
 
 /// Reads the state of the database.
-pub(crate) async fn status(client: SchemaClient<'_>) -> Done<DatabaseStatus> {
+pub async fn status(client: SchemaClient<'_>) -> Done<DatabaseStatus> {
     let tables = Tables::Database(client);
     let is_synchronous = tables
         .find(&statement(STATUS), &[], |row| row.flag("is_synchronous"))

@@ -1,3 +1,3 @@
 //! The state of the database.
 
-pub(crate) mod inspect;
+pub mod inspect;

@@ -7,19 +7,19 @@ use bytes::Bytes;
 use super::*;
 use crate::{AgreedRefresh, ClaimState, Publication, SharedDocumentState, SharedDocuments};
 
-pub(super) const MINUTE: Duration = Duration::from_mins(1);
-pub(super) const NAME: &str = "models";
+pub const MINUTE: Duration = Duration::from_mins(1);
+pub const NAME: &str = "models";
 
-pub(super) type Shared = Arc<dyn SharedDocuments>;
+pub type Shared = Arc<dyn SharedDocuments>;
 
-pub(super) fn documents(store: &Store, node: u64) -> Shared {
+pub fn documents(store: &Store, node: u64) -> Shared {
     store
         .shared_documents("https://backend.test".into(), node)
         .unwrap()
 }
 
 /// Two gateways, and the store of the first gateway.
-pub(super) async fn two_gateways() -> (Store, Shared, Shared) {
+pub async fn two_gateways() -> (Store, Shared, Shared) {
     let store = fresh().await;
     let one = documents(&store, 1);
     let two = documents(&another(&store).await, 2);
@@ -40,7 +40,7 @@ async fn let_claims_end(store: &Store) {
     .await;
 }
 
-pub(super) fn a_document(number: u64, content: Option<&'static str>) -> Publication {
+pub fn a_document(number: u64, content: Option<&'static str>) -> Publication {
     Publication {
         number,
         content: content.map(|text| Bytes::from_static(text.as_bytes())),
@@ -50,7 +50,7 @@ pub(super) fn a_document(number: u64, content: Option<&'static str>) -> Publicat
     }
 }
 
-pub(super) async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
+pub async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
     documents
         .claim(NAME, after, MINUTE)
         .await
@@ -59,17 +59,13 @@ pub(super) async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
 }
 
 /// Publishes content, or confirms the published content, under a claim. Returns whether the publication was accepted.
-pub(super) async fn publish(
-    documents: &Shared,
-    number: u64,
-    content: Option<&'static str>,
-) -> bool {
+pub async fn publish(documents: &Shared, number: u64, content: Option<&'static str>) -> bool {
     let document = a_document(number, content);
     documents.publish(NAME, document).await.unwrap()
 }
 
 /// Publishes content under a new claim.
-pub(super) async fn published(documents: &Shared, content: &'static str) -> u64 {
+pub async fn published(documents: &Shared, content: &'static str) -> u64 {
     let after = state(documents).await.number;
     let number = claimed(documents, after).await.unwrap();
     assert!(publish(documents, number, Some(content)).await);
@@ -94,11 +90,11 @@ async fn agree(documents: &Shared, number: u64) {
     documents.agree(refresh, NOON, revealed).await.unwrap();
 }
 
-pub(super) async fn state(documents: &Shared) -> SharedDocumentState {
+pub async fn state(documents: &Shared) -> SharedDocumentState {
     documents.state(NAME).await.unwrap()
 }
 
-pub(super) async fn content(documents: &Shared, number: u64) -> Option<Bytes> {
+pub async fn content(documents: &Shared, number: u64) -> Option<Bytes> {
     documents.content(NAME, number).await.unwrap()
 }
 

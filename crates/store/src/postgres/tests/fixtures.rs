@@ -3,7 +3,7 @@
 use super::*;
 
 /// A new schema on a server, without tables.
-pub(super) fn config_on(server: &PostgresServer) -> DatabaseConfig {
+pub fn config_on(server: &PostgresServer) -> DatabaseConfig {
     DatabaseConfig {
         servers: vec![server.url().parse().unwrap()],
         listen_servers: vec![server.url().parse().unwrap()],
@@ -15,11 +15,11 @@ pub(super) fn config_on(server: &PostgresServer) -> DatabaseConfig {
 }
 
 /// A new schema on the shared server, without tables.
-pub(super) fn config() -> DatabaseConfig {
+pub fn config() -> DatabaseConfig {
     config_on(shared_server())
 }
 
-pub(super) async fn create_tables(config: DatabaseConfig) -> TablesChange {
+pub async fn create_tables(config: DatabaseConfig) -> TablesChange {
     command(&config)
         .change_tables(TablesWork::Create, None)
         .await
@@ -27,19 +27,19 @@ pub(super) async fn create_tables(config: DatabaseConfig) -> TablesChange {
 }
 
 /// A new schema on the shared server, with tables.
-pub(super) async fn prepared() -> DatabaseConfig {
+pub async fn prepared() -> DatabaseConfig {
     prepared_on(shared_server()).await
 }
 
 /// A new schema on a server, with tables.
-pub(super) async fn prepared_on(server: &PostgresServer) -> DatabaseConfig {
+pub async fn prepared_on(server: &PostgresServer) -> DatabaseConfig {
     let config = config_on(server);
     create_tables(config.clone()).await;
     config
 }
 
 /// Commands on a database.
-pub(super) fn command(config: &DatabaseConfig) -> DatabaseCommand {
+pub fn command(config: &DatabaseConfig) -> DatabaseCommand {
     DatabaseCommand {
         config: config.clone(),
         clock: Clock::system(),
@@ -64,51 +64,51 @@ impl Store {
 }
 
 /// A store in which the tests set the day.
-pub(super) async fn open(config: &DatabaseConfig) -> Store {
+pub async fn open(config: &DatabaseConfig) -> Store {
     Store::open_with(config.clone(), Clock::system(), true)
         .await
         .unwrap()
 }
 
 /// A store in which the clock sets the day.
-pub(super) async fn open_by_clock(config: &DatabaseConfig) -> Store {
+pub async fn open_by_clock(config: &DatabaseConfig) -> Store {
     Store::open_with(config.clone(), Clock::system(), false)
         .await
         .unwrap()
 }
 
 /// The error of a failed attempt to open a store.
-pub(super) async fn refusal(config: &DatabaseConfig) -> String {
+pub async fn refusal(config: &DatabaseConfig) -> String {
     let opened = Store::open_with(config.clone(), Clock::system(), false).await;
     opened.err().unwrap().to_string()
 }
 
 /// A store with new tables, in which the tests set the day.
-pub(super) async fn fresh() -> Store {
+pub async fn fresh() -> Store {
     open(&prepared().await).await
 }
 
 /// The store of another gateway.
-pub(super) async fn another(store: &Store) -> Store {
+pub async fn another(store: &Store) -> Store {
     open(&store.engine().config).await
 }
 
 /// The timelines that are stored in a data directory.
-pub(super) fn kept_in(directory: &Path) -> SeenTimelines {
+pub fn kept_in(directory: &Path) -> SeenTimelines {
     SeenTimelines::kept_in(Arc::new(LocalFile::open(directory).unwrap())).unwrap()
 }
 
 /// A store that uses this data directory and has not been opened yet.
-pub(super) fn unopened(config: &DatabaseConfig, directory: &Path) -> Store {
+pub fn unopened(config: &DatabaseConfig, directory: &Path) -> Store {
     Store::in_database(config.clone(), Clock::system(), kept_in(directory))
 }
 
-pub(super) async fn inspected(config: &DatabaseConfig) -> DatabaseReport {
+pub async fn inspected(config: &DatabaseConfig) -> DatabaseReport {
     command(config).inspect().await.unwrap()
 }
 
 /// Executes statements on a separate connection.
-pub(super) async fn prepare(config: &DatabaseConfig, statements: &str) {
+pub async fn prepare(config: &DatabaseConfig, statements: &str) {
     let statements = config.schema.statement(statements);
     let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
@@ -116,19 +116,19 @@ pub(super) async fn prepare(config: &DatabaseConfig, statements: &str) {
 }
 
 /// Executes statements on the connection of a store.
-pub(super) async fn execute(store: &Store, statements: &str) {
+pub async fn execute(store: &Store, statements: &str) {
     attempt(store, statements).await.unwrap();
 }
 
 /// Executes statements that may be refused.
-pub(super) async fn attempt(store: &Store, statements: &str) -> StoreResult<()> {
+pub async fn attempt(store: &Store, statements: &str) -> StoreResult<()> {
     let statements = store.engine().config.schema.statement(statements);
     let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
     store.engine().connection.run("test", work).await
 }
 
 /// The rows of a query that returns a string and a number.
-pub(super) async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
+pub async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
     let query = store.engine().config.schema.statement(query);
     let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
     let rows = store.engine().connection.run("test", work).await.unwrap();
@@ -136,7 +136,7 @@ pub(super) async fn rows(store: &Store, query: &str) -> Vec<(String, i64)> {
 }
 
 /// Creates the tables of a schema, and a runtime role for them.
-pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
+pub async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
     prepare(config, &format!("CREATE ROLE {role} LOGIN")).await;
     let granted = RoleName::parse(&role).ok();
@@ -148,7 +148,7 @@ pub(super) async fn runtime_role(config: &DatabaseConfig) -> DatabaseConfig {
 }
 
 /// A node's exchange with a report about one application.
-pub(super) fn report(
+pub fn report(
     application: ApplicationId,
     node: u64,
     known: NodeTotals,
@@ -168,12 +168,12 @@ pub(super) fn report(
 }
 
 /// An exchange of the first node, which has no units of the application yet.
-pub(super) fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
+pub fn asks(application: ApplicationId, units: u32) -> LedgerExchange {
     report(application, 1, NodeTotals::default(), units)
 }
 
 /// The same exchange, but for another day and with another current day on the gateway's clock.
-pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
+pub fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerExchange {
     let mut exchange = exchange;
     exchange.today = today;
     exchange.reports[0].day = day;
@@ -181,7 +181,7 @@ pub(super) fn on_day(exchange: LedgerExchange, today: Day, day: Day) -> LedgerEx
 }
 
 /// The units granted to the node and to all nodes.
-pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u64) {
+pub async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u64) {
     match store.exchange(exchange).await.unwrap().outcomes[..] {
         [ReportOutcome::Applied { node, granted, .. }] => (node.granted, granted),
         ref other => panic!("{other:?}"),
@@ -189,13 +189,13 @@ pub(super) async fn granted(store: &Store, exchange: LedgerExchange) -> (u32, u6
 }
 
 /// The units granted to the first node today, according to the system clock.
-pub(super) async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
+pub async fn granted_by_clock(store: &Store, id: ApplicationId) -> u32 {
     let today = Clock::system().now().wall.day();
     granted(store, on_day(asks(id, 100), today, today)).await.0
 }
 
 /// Opens a day with units for a new application, and returns the application.
-pub(super) async fn open_day(store: &Store) -> ApplicationId {
+pub async fn open_day(store: &Store) -> ApplicationId {
     let id = created(store).await;
     assert_eq!(granted(store, asks(id, 5)).await, (5, 5));
     id
