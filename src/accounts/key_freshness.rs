@@ -140,8 +140,9 @@ impl KeyFreshness {
             return;
         }
         if succeeded {
-            // The times are stored before `is_copied`, because readers load `is_copied` first. This also clears requests for a
-            // reading that were made after this reading began. The next report of outdated terms repeats them.
+            // The times are stored before `is_copied`, because readers load `is_copied` first. This also clears
+            // requests for a reading that were made after this reading began. They are made again with the next report
+            // of outdated terms.
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);
@@ -165,7 +166,7 @@ impl KeyFreshness {
         }
     }
 
-    /// Waits until the feed should be read: after `interval`, or earlier if a request waits.
+    /// Waits until the feed should be read: after `interval`, or earlier if a request is waiting.
     pub async fn next_reading(&self, clock: &Clock, interval: Duration) {
         tokio::select! {
             () = self.wake.notified() => {}

@@ -17,7 +17,7 @@ const OVERDUE: [Duration; 4] = [
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
 /// Before a refresh is due, the interval between requests is the cadence divided by one of these numbers: in the first
 /// half of the cadence, when refreshes are rare; in the second half, when early refreshes are possible; and in the last
-/// twelfth, when most early refreshes happen. Requests are never more frequent than for a refresh that is long overdue,
+/// twelfth, when most early refreshes happen. Requests are never more frequent than when a refresh is long overdue,
 /// because a backend may be slow even for short responses.
 const IN_THE_FIRST_HALF: u32 = 12;
 const IN_THE_SECOND_HALF: u32 = 30;

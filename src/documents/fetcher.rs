@@ -1,5 +1,5 @@
-//! Decides when to fetch. However many requests wait, there is at most one concurrent fetch per document, and none if
-//! its result is already known.
+//! Decides when to fetch. However many requests are waiting, there is at most one concurrent fetch per document, and
+//! none if its result is already known.
 //!
 //! Fetches run in tasks that do not belong to a client; see `fetch_task`.
 

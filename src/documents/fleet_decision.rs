@@ -131,7 +131,7 @@ pub fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
     .mono_at(wall)
 }
 
-/// The earliest time of a refresh that can explain a change of this document: just after the document was last
+/// The earliest time of a refresh that can explain a change in this document: just after the document was last
 /// confirmed. A refresh that another gateway detected at this time or later is the same refresh.
 pub fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
     let confirmed = before.published.map_or_else(

@@ -103,7 +103,7 @@ impl SharedFetch {
         }
     }
 
-    /// Whether a document may be in the shared store. Documents of models that callers invented may not.
+    /// Whether a document may be in the shared store. Documents of models invented by callers must not be.
     fn is_shared(&self, key: &DocumentKey, is_stored: bool) -> bool {
         is_stored
             || key.id.as_ref().is_none_or(|id| {

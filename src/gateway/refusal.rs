@@ -50,7 +50,7 @@ pub enum Refusal {
     },
     /// The model does not exist.
     ModelNotFound,
-    /// The model is not in the list of models, and may not be requested from the backend yet.
+    /// The model is not in the list of models, and must not be requested from the backend yet.
     ModelUnlisted {
         /// Time until the backend may be queried again.
         retry_after: Duration,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum length of a URL that is repeated in mail and in the audit trail.
 const MAX_PLACE: usize = 1_000;
 
-/// A token that was found in public.
+/// A token that was found in a public place.
 #[derive(Deserialize)]
 pub struct ReportedToken {
     pub token: String,

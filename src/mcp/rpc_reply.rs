@@ -10,7 +10,7 @@ use super::rpc_message::RpcError;
 pub fn result(id: &str, result: &[u8]) -> Bytes {
     const BEFORE_ID: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
     const AFTER_ID: &str = ",\"result\":";
-    // The buffer has the exact size, so that it becomes the body without a copy.
+    // The buffer has the exact size, so that it becomes the body without being copied.
     let mut body =
         Vec::with_capacity(BEFORE_ID.len() + id.len() + AFTER_ID.len() + result.len() + 1);
     append(&mut body, &[BEFORE_ID, id, AFTER_ID]);

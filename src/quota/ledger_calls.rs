@@ -235,8 +235,8 @@ impl LedgerCalls {
         call
     }
 
-    /// The reply to a call, or `None` if it is late. While no request waits, a pause of this process uses up at most one of the
-    /// `TIMEOUT_PARTS` of the timeout, because the reply may have arrived during the pause.
+    /// The reply to a call, or `None` if it is late. While no request is waiting, a pause of this process uses up at
+    /// most one of the `TIMEOUT_PARTS` of the timeout, because the reply may have arrived during the pause.
     async fn in_time(
         &self,
         ended: &watch::Sender<Option<bool>>,

@@ -141,7 +141,7 @@ impl DirectoryKeeper {
         // Locked before the turn is taken, in the same order as when the feed is read, to avoid a deadlock.
         let mut progress = self.progress.lock().await;
         let turn = self.changes.turn().await;
-        // The tiers are checked during the turn, so that no concurrent change of this process can move an application
+        // The tiers are checked during the turn, so that no concurrent change by this process can move an application
         // to a removed tier.
         let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {

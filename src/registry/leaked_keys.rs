@@ -1,4 +1,5 @@
-//! Revokes keys that were found in public, or makes them expire, and notifies the owners of the applications by mail.
+//! Revokes keys that were found in a public place, or makes them expire, and notifies the owners of the applications by
+//! mail.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -35,7 +36,7 @@ const BATCH: usize = 200;
 const SHOWN_PLACES: usize = 20;
 
 words! {
-    /// The change to a key that was found in public.
+    /// The change to a key that was found in a public place.
     pub enum LeakAction: word {
         /// The key is revoked.
         Revoke = "revoke",
@@ -44,7 +45,7 @@ words! {
     }
 }
 
-/// A key that was found in public.
+/// A key that was found in a public place.
 #[derive(Clone, Debug)]
 pub struct LeakedKey {
     /// The key.
@@ -66,7 +67,7 @@ pub struct LeakSettings {
     pub mail: NoticeSettings,
 }
 
-/// Acts on keys that were found in public.
+/// Acts on keys that were found in a public place.
 pub struct LeakedKeys {
     changes: Arc<KeyChanges>,
     settings: LeakSettings,

@@ -23,9 +23,9 @@ pub const SENT_PER_RECEIVED: usize = 4;
 /// The limits of one client. A pending response is complete, but the client has not received all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// HTTP/2: number of requests of a connection that are read before the first of them is answered.
+    /// HTTP/2: number of requests on a connection that are read before the first of them is answered.
     pub unanswered: usize,
-    /// HTTP/2: maximum number of pending responses of a connection.
+    /// HTTP/2: maximum number of pending responses on a connection.
     pub pending: usize,
     /// HTTP/2: when the process has this many pending responses, a request of this client is accepted only on a
     /// connection without pending responses. The number of connections is limited too. A response uses up to 5 kB in

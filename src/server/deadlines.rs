@@ -52,7 +52,7 @@ pub struct ConnectionProgress {
     pub since: Mono,
     /// Start of the oldest request whose response has not been sent completely.
     pub requested: Option<Mono>,
-    /// When the client began to read too few of the waiting bytes.
+    /// When the client began to read the waiting bytes too slowly.
     pub blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub is_hurried: bool,

@@ -40,7 +40,7 @@ pub enum BreakerPermission {
     Granted,
     /// The request may be sent as the trial request of a half-open breaker.
     Trial,
-    /// The request may not be sent before this time has passed.
+    /// The request must not be sent before this time has passed.
     Refused(Duration),
 }
 

@@ -33,7 +33,7 @@ pub struct HttpConfig {
     pub max_bytes: usize,
     /// Time for which an idle connection is pooled. It must be below the idle timeout of the backend.
     pub idle: Duration,
-    /// TLS towards the backend.
+    /// TLS to the backend.
     pub tls: BackendTlsSettings,
     /// Paths and shapes of documents.
     pub mapping: Mapping,

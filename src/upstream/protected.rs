@@ -1,8 +1,7 @@
 //! Protects the backend with a priority queue, limited concurrency, and a circuit breaker for each address. A request
-//! that may not be sent fails immediately and costs the backend nothing. If the backend has one address, requests are
+//! that must not be sent fails immediately and costs the backend nothing. If the backend has one address, requests are
 //! not retried, because a GET may have side effects there. (`connections` retries once if an idle connection was
-//! closed.) If it has several addresses, a failed request is retried at the next address. `documents` handles
-//! failures.
+//! closed.) If it has several addresses, a failed request is retried at the next address. `documents` handles failures.
 
 use std::{
     sync::{

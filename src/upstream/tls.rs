@@ -1,4 +1,4 @@
-//! TLS towards the backend: trusted authorities, client certificate, expected name, minimum version. `app` watches the
+//! TLS to the backend: trusted authorities, client certificate, expected name, minimum version. `app` watches the
 //! files. `tls_problem` explains a failed handshake.
 
 use std::{

@@ -84,7 +84,7 @@ pub const NOISE_BLOCK: usize = 24;
 pub const NOISE_SHORT_BLOCK: usize = 6;
 /// Maximum correlation of neighbouring rounds.
 pub const NOISE_CORRELATION_MOST: f64 = 0.98;
-/// Minimum number of newest rounds that can show a change of the noise.
+/// Minimum number of newest rounds that can show a change in the noise.
 pub const NOISE_LATELY: usize = 24;
 /// Limit of a deviation, in standard deviations. A single outlier must not cause a signal.
 pub const NOISE_LIMIT: f64 = 3.0;

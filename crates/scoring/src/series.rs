@@ -157,7 +157,7 @@ impl ScoreSeries {
         }
     }
 
-    /// The number of days from an hour to the end of the window, if it is whole.
+    /// The number of days from an hour to the end of the window, if it is a whole number.
     fn days_ago(&self, hour: Hour) -> Option<usize> {
         let hours = self.window.to.number().checked_sub(hour.number())?;
         hours

@@ -1,7 +1,7 @@
 //! The snapshot: all results at a full hour, computed from the runs before it, and again after an import.
 //!
 //! It is a pure function of source and time, so every process gets the same result. Incidents that are found in an
-//! archive are recorded there, and these records are a part of the source.
+//! archive are recorded there, and these records are part of the source.
 
 use std::{sync::Arc, time::Duration};
 

@@ -170,8 +170,8 @@ pub enum ChangeKind {
         /// The description.
         description: Description,
     },
-    /// Revokes a key that was found in public, or lets it expire at a set time. Refused if all places in the report are
-    /// already known.
+    /// Revokes a key that was found in a public place, or lets it expire at a set time. Refused if all places in the
+    /// report are already known.
     ReportLeak(LeakReport),
     /// Assigns the application to the owner of a mailbox. Refused if another owner has it, unless the attachment moves
     /// it.
@@ -184,7 +184,7 @@ pub enum ChangeKind {
     Close,
 }
 
-/// A key that was found in public.
+/// A key that was found in a public place.
 #[derive(Clone, Debug)]
 pub struct LeakReport {
     /// The key.

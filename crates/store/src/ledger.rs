@@ -53,7 +53,7 @@ pub struct HeldGraceShare {
 pub struct LedgerExchange {
     /// The node: a number unique to each start of each gateway.
     pub node: u64,
-    /// The current day according to the node's clock. An engine that has a clock opens a day when both clocks have
+    /// The current day according to the node's clock. An engine with its own clock opens a day once both clocks have
     /// reached it.
     pub today: Day,
     /// The reports.

@@ -28,10 +28,10 @@ pub enum OwnerRefusal {
     /// The keys of the application are not the ones that the owner has seen.
     #[error("the keys of application {0} have changed; check them and try again")]
     KeysChanged(ApplicationId),
-    /// The application may not have any more active keys.
+    /// The application cannot have any more active keys.
     #[error("application {0} has reached its limit of active keys")]
     TooManyActiveKeys(ApplicationId),
-    /// The application may not get any more keys in this period.
+    /// The application cannot get any more keys in this period.
     #[error("application {0} has reached its limit on new keys per 24 hours")]
     TooManyNewKeys(ApplicationId),
     /// The account has applications and cannot be deleted.

@@ -114,7 +114,7 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// content to be confirmed is missing; in the second case the claim continues.
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool>;
 
-    /// Ends a claim without a publication. After a failure, the next claim is allowed after `hold_off`.
+    /// Ends a claim without publishing. After a failure, the next claim is allowed after `hold_off`.
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()>;
 
     /// Removes published documents. Claims in flight can no longer publish.

@@ -164,7 +164,7 @@ mod tests {
             }
             assert!(!has_a_key("atlas", &headers(sent), &form), "{sent:?}");
         }
-        // A value that was not sent as a key is ordinary text, and a text of a few letters is not a key.
+        // A value that was not sent as a key is ordinary text. So is a word that merely contains a very short key.
         assert!(!has_a_key(foreign, &headers(&[]), &form));
         assert!(!has_a_key("atlas", &headers(&[("x-api-key", "a")]), &form));
         assert!(has_a_key("a", &headers(&[("x-api-key", "a")]), &form));

@@ -14,7 +14,7 @@ pub struct Deprecation {
 }
 
 impl Deprecation {
-    /// Announces the time of the deprecation, which may be past or future, and the time of the removal.
+    /// Announces the time of the deprecation, which may be in the past or the future, and the time of the removal.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let since = deprecated_at.map(|at| format!("@{}", at.seconds()));
         Self {

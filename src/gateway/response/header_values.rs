@@ -13,7 +13,7 @@ const CAPACITY: usize = 128;
 const KEPT: usize = 64;
 
 thread_local! {
-    /// The kept values of each kind. One table per thread avoids locks and shared reference counts.
+    /// The cached values of each kind. One table per thread avoids locks and shared reference counts.
     static FREQUENT: RefCell<[FrequentValues; NumberField::ALL]> =
         const { RefCell::new([const { FrequentValues::new() }; NumberField::ALL]) };
 }

@@ -34,7 +34,7 @@ pub fn prefers_markdown(headers: &HeaderMap) -> bool {
 
 fn prefers(headers: &HeaderMap, offered: OfferedForms) -> bool {
     let mut accepted = AcceptedForms::default();
-    // Iterating over the few headers of a request costs less than the hash for a lookup.
+    // Iterating over a request's few headers costs less than hashing a name to look it up.
     for (name, line) in headers {
         if *name != ACCEPT {
             continue;

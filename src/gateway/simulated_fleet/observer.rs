@@ -122,8 +122,8 @@ impl FleetObserver {
         self.parts.insert((node, application));
     }
 
-    /// A request takes a token of the minute. The limit may be exceeded while some gateways reach the ledger and others do
-    /// not, and after an outage until the tokens of all parts are replaced.
+    /// A request takes a token of the minute. The limit may be exceeded while a gateway uses its own part of the
+    /// minute, and for `AFTER_OUTAGE` afterwards.
     pub fn admitted(&mut self, node: u64, application: usize, is_cut: bool) {
         let limit = i64::from(APPLICATIONS[application].minute);
         let full = limit * TOKEN;

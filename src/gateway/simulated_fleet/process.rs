@@ -199,7 +199,8 @@ impl SimulatedProcess {
         time.spawn(self.node, Arc::clone(self).prepare_days());
     }
 
-    /// Pauses between two runs of a periodic task. Idle processes do less, which is cheaper to simulate.
+    /// Pauses between two runs of a periodic task. Idle processes pause for longer, which makes them cheaper to
+    /// simulate.
     async fn pause(&self, usual: Duration) {
         let time = &self.network.time;
         let used = Duration::from_nanos(self.used.load(Ordering::Relaxed));

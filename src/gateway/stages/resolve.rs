@@ -1,5 +1,5 @@
-//! Stage 3: finds the requested document and checks the route, the values in path and query, and the caller's rights,
-//! in this order.
+//! Stage 3: finds the requested document and checks the route, the values in the path and query, and the caller's
+//! rights, in this order.
 
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 

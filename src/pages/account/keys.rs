@@ -25,7 +25,7 @@ pub const REPLACE: &str = "replace";
 pub const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, OVERLAP, REPLACE];
 /// Maximum number of revoked and expired keys in the first table.
 const FEW: usize = 3;
-/// Note on the precision of last-used times. The store has only the hour.
+/// Note on the precision of last-used times. The store records only the hour.
 const PRECISION: &str = "<p class=\"hint\">Last-used times are rounded down to the hour.</p>\n";
 /// Choices for when replaced keys expire, each with the value that is sent and the text that is shown.
 const OVERLAPS: [(&str, &str); 4] = [

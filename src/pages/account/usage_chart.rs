@@ -114,7 +114,7 @@ pub fn chart(days: &[(Day, OutcomeCounts)]) -> String {
     html
 }
 
-/// The total number of requests on a day. The sum can exceed a `u64` if each outcome has the maximum.
+/// The total number of requests on a day. The sum can exceed a `u64` if each outcome's count is at its maximum.
 fn sum(counts: &OutcomeCounts) -> u128 {
     OutcomeGroup::ALL
         .iter()

@@ -71,7 +71,7 @@ pub fn total(days: &[DayAvailability]) -> DayAvailability {
     }
 }
 
-/// Formats a share such as `99.98 %`. It is rounded down, so that only a complete share is `100 %`.
+/// Formats a share such as `99.98 %`. It is rounded down, so that only a complete share is shown as `100 %`.
 pub fn share(part: u64, whole: u64) -> String {
     if part >= whole {
         return "100 %".into();

@@ -29,7 +29,7 @@ pub struct ConnectionActivity {
     pub(super) clock: Clock,
     // One lock protects the whole state, because the timer and `displacement` need a consistent view.
     state: Mutex<ActivityState>,
-    /// Wakes the connection so that it reads changes of its state.
+    /// Wakes the connection so that it reads changes in its state.
     pub(super) changed: Arc<Notify>,
     trust: ConnectionTrust,
     /// HTTP/2: the number of polls of the codec.
@@ -255,7 +255,7 @@ impl ConnectionActivity {
         self.state().cut
     }
 
-    /// Waits for a change of the state.
+    /// Waits for the state to change.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

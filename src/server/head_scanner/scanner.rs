@@ -117,7 +117,7 @@ impl HeadLimit {
     }
 
     /// Records that a request with a body of this size was received. Returns whether another request may follow the
-    /// body, which is not possible if the size is unknown or the codec has already read a part of the body.
+    /// body, which is not possible if the size is unknown or the codec has already read part of the body.
     pub fn body_follows(&self, size: Option<u64>) -> bool {
         let size = size.filter(|_| self.ends_with_head.load(Ordering::Relaxed));
         self.body.store(size.unwrap_or(ENDLESS), Ordering::Relaxed);

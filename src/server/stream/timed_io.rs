@@ -60,8 +60,8 @@ impl TimedIo {
 }
 
 impl Drop for TimedIo {
-    /// Resets the connection if it was cut. If it were closed normally, the kernel would keep sending bytes that the client
-    /// has not read.
+    /// Resets the connection if it was cut. If it were closed normally, the kernel would keep sending bytes that the
+    /// client has not read.
     fn drop(&mut self) {
         if self.activity.is_cut() && self.stream.set_zero_linger().is_err() {
             tracing::trace!("connection closed before it could be reset");

@@ -276,7 +276,7 @@ mod tests {
                 r#"[ { "a" : 1E+2, "globalScore": 62.00, "debug":{}, "id":17 , "z":"\u00e9"} ]"#,
                 r#"[{"a":1E+2,"value":62.00,"again":62.00,"id":"17","z":"\u00e9","unit":"points"}]"#,
             ),
-            // A constant replaces the backend's value, and the listed name is not used for another field.
+            // A constant replaces the backend's value. A backend field with the name of a mapped field is dropped.
             (r#"[{"unit":7,"value":1}]"#, r#"[{"unit":"points"}]"#),
             (
                 r#"[{"\u0067lobalScore":1}]"#,

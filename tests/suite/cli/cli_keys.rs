@@ -95,7 +95,7 @@ fn every_command(keys: &Keys<'_>) {
     );
 }
 
-/// Every change of the expiry of an application's keys.
+/// Every change to the expiry of an application's keys.
 fn every_expiry(keys: &Keys<'_>, id: &str, key: &str) {
     let ends = |output: &Value| -> Vec<Value> {
         output["keys"]

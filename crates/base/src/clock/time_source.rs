@@ -64,7 +64,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 // This limits the loop on a machine where every reading is slow.
 const READINGS: usize = 5;
 
-/// Maximum duration of a reading of a reference clock. A longer reading is too uncertain.
+/// Maximum duration of a reading of a reference clock. A reading that takes longer is too uncertain.
 const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
 /// Smaller changes in the difference from a reference clock are ignored.
 const REFERENCE_JITTER: Duration = Duration::from_millis(5);

@@ -105,7 +105,7 @@ impl NodeTotals {
 }
 
 impl DayTotals {
-    /// Applies a report to these totals and to the totals of its node, if there are no other windows.
+    /// If there are no other windows, applies a report to these totals and to the totals of its node.
     #[must_use]
     pub fn apply(self, node: NodeTotals, report: &NodeReport) -> (Self, NodeTotals) {
         let day = WindowTotals {

@@ -185,7 +185,8 @@ impl DayBalance {
         self.owed() < grace && self.remaining(quota) > 0
     }
 
-    /// Holds an unleased unit because the ledger is unreachable. `None` if the unit may not be owed or is not reserved.
+    /// Holds an unleased unit because the ledger is unreachable. `None` if the unit must not be owed or is not
+    /// reserved.
     pub fn hold_on_grace(self, quota: u32, grace: u32) -> Option<Self> {
         let may = self.may_owe(quota, grace) && self.has_reserved();
         may.then(|| Self {

@@ -57,9 +57,9 @@ pub struct LimitStatus {
 }
 
 impl LimitStatus {
-    /// The status for a request that this rule refused. Nothing remains, even if units or tokens have been returned since the
-    /// decision at `decided`. The reset of a minute is the time of the next token. The reset of a calendar limit is
-    /// a midnight. If that midnight has passed, the request may be repeated without a wait.
+    /// The status for a request that this rule refused. It shows nothing remaining, even if units or tokens have been
+    /// returned since the decision at `decided`. A minute limit resets at the time of the next token, a calendar limit
+    /// at a midnight. If that midnight has passed, the request may be repeated immediately.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = || now.wall.plus(Duration::from_secs(1)).rounded_up();
         let period = self.rule.row().period;

@@ -217,7 +217,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// Parses the query of an endpoint with these parameters. Unknown parameters are ignored. It is an error if the value
-/// of a known parameter is malformed or not allowed, or the parameter is repeated. The first error in the order of
+/// of a known parameter is malformed or not allowed, or if the parameter is repeated. The first error in the order of
 /// `takes` is reported, so that the response does not depend on the order in the query.
 pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {
     let mut query = Query::default();

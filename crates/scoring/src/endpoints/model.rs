@@ -1,7 +1,7 @@
 //! `/models/:id`: one model over the last 24 hours, with its axes and suites.
 //!
-//! `latestScore` is the only field that is restricted to paid keys. It is always included here, and the gateway removes
-//! it.
+//! `latestScore` is the only field that is restricted to paid keys. It is always included here; the gateway removes it
+//! for other keys.
 
 use scoregate_base::routes::Period;
 

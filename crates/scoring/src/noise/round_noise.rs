@@ -130,8 +130,8 @@ impl RoundNoise {
         })
     }
 
-    /// Like [`Self::of_mean`], for the rounds before `end`. If the newest of them vary more than all rounds do, they get more
-    /// weight, because the noise has changed.
+    /// Like [`Self::of_mean`], for the rounds before `end`. If the newest of them vary more than the rounds as a whole,
+    /// they get more weight, because the noise has changed.
     pub(crate) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
         let usual = self.of_mean(rounds);
         let count = rounds.max(method::NOISE_LATELY).min(end);

@@ -1,9 +1,9 @@
 //! The models of the simulator: invented names and providers, and a behaviour for each.
 
-/// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety at any time: there
-/// is always one model that has broken, which causes an alert and an incident, and another whose level has fallen within the
-/// last two days, which is a degradation. Times are in hours. A cycle of 115 hours has no common factor with a week, so
-/// that the falls do not look like hour or weekday effects.
+/// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety at any
+/// time: there is always one model that has broken, which causes an alert and an incident, and another whose level has
+/// fallen within the last two days, which is a degradation. Times are in hours. A cycle of 115 hours has no common
+/// factor with a week, so that the falls do not look like hour or weekday effects.
 #[derive(Clone, Copy, Debug)]
 pub enum SimulatedHabit {
     /// The model does not change.

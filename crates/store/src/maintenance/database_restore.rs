@@ -29,7 +29,7 @@ pub struct DatabaseRestore {
     pub day: ImportedDay,
 }
 
-/// Gateways that reported within the last half minute are live, according to the server's clock.
+/// Gateways that reported within the last half minute, by the server's clock, are live.
 const STATE: &str = "
 SELECT n.at AS clock, c.day::text AS day, (SELECT max(at) FROM {schema}.audit) AS last_change,
        (SELECT count(*) FROM {schema}.nodes WHERE last_seen_at > n.at - 30000) AS live

@@ -1,5 +1,5 @@
-//! Keys that were found in public. The audit trail records the places where each key was found. The trail is kept, and other changes
-//! are locked out, so if a place is reported several times, only one report changes the key.
+//! Keys that were found in a public place. The audit trail records the places where each key was found. The trail is
+//! kept, and other changes are locked out, so if a place is reported several times, only one report changes the key.
 
 use super::{
     owners,

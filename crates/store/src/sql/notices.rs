@@ -153,8 +153,8 @@ fn due_notice(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<DueNoti
     }))
 }
 
-/// The use of a window's quota. `None` if the use is below the percentage of the notice, or if the window is no longer in force, for example a month with an
-/// earlier anchor. If the application's own limits are unreadable, they are ignored.
+/// The use of a window's quota. `None` if the use is below the notice's percentage, or if the window is no longer in
+/// force, for example a month with an earlier anchor. If the application's own limits are unreadable, they are ignored.
 fn used_quota(query: &NoticeQuery, row: &SqlRow<'_>) -> RowResult<Option<NoticeSubject>> {
     let tier = row.text("tier")?;
     let own = OwnLimits::from_text(&row.text("own_limits")?).unwrap_or_default();

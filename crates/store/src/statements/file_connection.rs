@@ -35,9 +35,10 @@ const TERMS: [(&str, &str); 10] = [
     ("$", "?"),
 ];
 
-/// Maximum number of kept translations. The program has about 300 short texts.
+/// Maximum number of cached translations. The program has about 300 short texts.
 const KEPT: usize = 500;
-/// Maximum length of a kept text in bytes. The texts of a lease have at most 400. A text with many rows is rarely used twice.
+/// Maximum length of a cached text in bytes. The texts of a lease have at most 400. A text with many rows is rarely
+/// used twice.
 const LONGEST_KEPT: usize = 1_000;
 
 /// The result of work on a file.

@@ -89,7 +89,7 @@ pub struct KeptUnits {
     pub until: f64,
 }
 
-/// A change of a quota, which took effect between these times.
+/// A change to a quota, which took effect between these times.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaChange {
     pub application: usize,

@@ -66,7 +66,7 @@ pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let pieces = [
         is_repeated.then_some(Advice::SendIfNoneMatch(repeated)),
         is_refused.then_some(Advice::HeedLimits(limited, limited_days)),
-        // The requests of a continuously active client begin in the first minute of every hour.
+        // In every hour, the first request of a continuously active client comes in the first minute.
         (is_refused && !is_repeated && same >= SAME_MINUTE).then_some(Advice::SpreadRequests(same)),
     ];
     pieces.into_iter().flatten().collect()

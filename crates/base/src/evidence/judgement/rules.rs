@@ -91,8 +91,7 @@ words! {
         Mirror = "mirror",
         /// Many users share the key.
         SharedKey = "shared_key",
-        /// The application copies the catalogue together with other applications, which have, or seem to have, the same
-        /// owner.
+        /// The application and others that have, or seem to have, the same owner copy the catalogue between them.
         SeveralAccounts = "several_accounts",
         /// The application requests a few documents continuously.
         InefficientPoller = "inefficient_poller",

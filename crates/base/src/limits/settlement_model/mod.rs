@@ -343,7 +343,7 @@ impl ModelFleet {
         self.nodes.iter().all(|node| node.id < NODES)
     }
 
-    /// Whether the month's whole quota was spent although a reply was lost before midnight.
+    /// Whether the month's whole quota was spent even though a reply was lost before midnight.
     fn is_whole(&self, quota: u32) -> bool {
         let is_over = self.today == LAST && self.has_first_nodes();
         is_over && self.is_uncertain && self.spent_on(0..LAST) == quota

@@ -54,7 +54,7 @@ fn read(file: &LocalFile) -> io::Result<(Vec<StoredApplication>, Option<CopiedRe
     Ok((all, file.copied()?))
 }
 
-/// Writes a copy with two applications and a change of the first. Returns the applications that are expected when it is
+/// Writes a copy with two applications and a change to the first. Returns the applications that are expected when it is
 /// read back.
 fn written(file: &LocalFile) -> Vec<StoredApplication> {
     let [first, second] = [1, 2].map(|number| application(number, &[("one", None, None)]));
