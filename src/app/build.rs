@@ -92,7 +92,7 @@ pub async fn build(context: &StartContext, data_dir: &DataDir) -> anyhow::Result
     let keys = ServerKeys::new(context, &opened)?;
     let backend = backend(context).await?;
     let engine = document_engine(context, data_dir, &store, &backend)?;
-    // The disk mirror is read while the keys are loaded. Both end before requests are served.
+    // The disk mirror is read while the keys are loaded. Both finish before requests are served.
     let mirror = Arc::clone(&engine.mirror);
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let key_directory = Arc::clone(&opened.key_directory);

@@ -162,8 +162,8 @@ impl<'w> ConfigReader<'w> {
         read
     }
 
-    /// A secret. If the secret is in a file, the file is reloaded, and a later secret must have at least `min_length`
-    /// characters.
+    /// A secret. If the secret is in a file, the file is reloaded, and each later secret in it must have at least
+    /// `min_length` characters.
     pub fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
         let secret = Secret::new(self.optional(path)?);

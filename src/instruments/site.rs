@@ -27,7 +27,7 @@ metric_label! {
         MailboxLimit = "mailbox_limit",
         /// The network has reached its link limit.
         NetworkLimit = "network_limit",
-        /// The remaining links of all networks are reserved for networks with fewer requests.
+        /// The links that remain for all networks together are reserved for networks with fewer requests.
         Reserved = "reserved",
         /// All networks together have reached their link limit.
         TotalLimit = "total_limit",

@@ -11,7 +11,7 @@ use scoregate_base::clock::Mono;
 
 use crate::accounts::Account;
 
-/// Reachability of the ledger. While the ledger is unreachable, this contains the failure that began the outage.
+/// Reachability of the ledger. While the ledger is unreachable, this contains the failure that started the outage.
 #[derive(Debug, Default)]
 pub struct LedgerHealth(ArcSwapOption<LedgerFailure>);
 

@@ -1,5 +1,5 @@
 //! Keeps the key directory in sync with the store: loads all applications at startup, then applies changes made
-//! elsewhere and changes of tiers. Also stores the last uses of keys.
+//! elsewhere and tier changes. Also stores the last use of each key.
 
 use std::{
     collections::{BTreeSet, HashSet},

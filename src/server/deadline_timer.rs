@@ -1,6 +1,6 @@
 //! Watches a connection: its deadlines, its age, and whether it has to be closed. All deadlines share one timer, which
 //! is changed only when an earlier deadline appears. A request that meets its deadlines needs neither a timer nor a
-//! computation of deadlines. `deadlines` computes the deadlines.
+//! computation of deadlines, which is in `deadlines`.
 
 use std::{
     future::{Future, poll_fn},
@@ -150,7 +150,7 @@ impl SignalWaker {
         })
     }
 
-    /// Whether the waker has not woken a task yet, and would wake this task.
+    /// Whether the waker has not woken any task yet and would wake this one.
     fn is_quiet(&self, cx: &Context<'_>) -> bool {
         !self.has_woken.load(Ordering::Acquire) && self.connection.will_wake(cx.waker())
     }

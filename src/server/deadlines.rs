@@ -19,7 +19,7 @@ pub struct Deadlines {
     pub request: Duration,
     /// Time within which a client must read a minimum number of the bytes that wait to be sent.
     pub write: Duration,
-    /// Maximum connection age. After that, the connection is closed after the next response.
+    /// Maximum connection age. Once a connection is older, it is closed after the next response.
     pub age: Duration,
 }
 
@@ -123,7 +123,7 @@ impl Deadlines {
             retiring,
         } = progress;
         // A connection that has to be closed and has no request gets exactly the time for a request in transit, even if
-        // it has been idle before.
+        // it was idle before.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let awaited = phase.awaited(requested.is_some());

@@ -72,7 +72,7 @@ impl EvidenceBook {
     }
 
     /// Records the hours before `until`. If the store is unreachable, the next call retries the last few hours. Calls
-    /// must not overlap, and must be made only once no more requests can be added to these hours.
+    /// must not overlap, and must not be made while requests can still be added to these hours.
     pub async fn record<F: Future<Output = StoreResult<()>>>(
         &self,
         until: u32,

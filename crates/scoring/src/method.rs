@@ -180,7 +180,8 @@ pub const INCIDENT_ROUNDS: RoundCount = RoundCount {
     hourly: 6,
     least: 2,
 };
-/// Number of rounds after its detection during which a fall can still become an incident, because its depth becomes better known.
+/// Number of rounds after the detection of a fall during which the fall can still become an incident, as its depth
+/// becomes better known.
 pub const INCIDENT_REACH: RoundCount = RoundCount {
     hourly: 24,
     least: 4,

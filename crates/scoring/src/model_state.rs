@@ -38,8 +38,8 @@ pub struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When the model was last updated, regardless of the period.
     last_updated: Wall,
-    /// The newest level compared with the level before the first change detected in each period or in the period before it, in
-    /// the order of [`Period::ALL`].
+    /// For each period, in the order of [`Period::ALL`]: the newest level compared with the level before the first
+    /// change that was detected in this period or in the period before it.
     pub levels: [Option<LevelComparison>; 4],
     /// The axis with the largest loss between these levels, and the loss in points.
     pub worst_axes: [Option<(Axis, f64)>; 4],

@@ -37,7 +37,7 @@ impl SuitePresence {
         self.hours.fill(0);
     }
 
-    /// Adds a score of the suite at this position of the table to the hour with this index.
+    /// Adds a score of the suite at this position in the table to the hour with this index.
     pub fn add(&mut self, index: usize, suite: usize) {
         if let Some(suites) = self.hours.get_mut(index) {
             *suites |= 1 << suite;
@@ -151,8 +151,8 @@ impl WeekOfRounds {
         }
     }
 
-    /// The median distance between the starts of complete rounds, in hours. For an even number, it is the larger of the
-    /// two middle values.
+    /// The median distance between the starts of complete rounds, in hours. For an even number of distances, it is the
+    /// larger of the two middle values.
     fn usual_distance(&self) -> u64 {
         let nexts = self.complete.iter().skip(1);
         let mut distances: Vec<u32> = self

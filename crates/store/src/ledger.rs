@@ -29,7 +29,7 @@ pub struct OwedUnits {
     pub day: Day,
     /// The total that counts as granted to the process.
     pub granted: u32,
-    /// The part of `granted` without a grant from the ledger: units on grace.
+    /// The part of `granted` that the ledger did not grant: units on grace.
     pub owed: u32,
     /// The application's quota when the units were delivered; 0 if unknown.
     pub quota: u32,

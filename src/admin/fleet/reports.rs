@@ -71,7 +71,7 @@ impl FleetReports {
         Ok(self.read_nodes().await?.view())
     }
 
-    /// The applications with the highest usage of a day, by default today.
+    /// The applications with the highest usage on a day, by default today.
     pub(in crate::admin) async fn usage(
         &self,
         day: Option<Day>,

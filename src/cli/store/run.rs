@@ -176,7 +176,7 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
     Ok(())
 }
 
-/// Whether a server left units that are not charged yet. A damaged file may contain such units.
+/// Whether a server left units that have not been charged yet. A damaged file may contain such units.
 fn owes(directory: &Path) -> bool {
     let file = LocalFile::open_existing(directory);
     let left = file.and_then(|file| file.map(|file| file.grace()).transpose());

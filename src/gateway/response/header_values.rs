@@ -8,8 +8,8 @@ use http::HeaderValue;
 /// Capacity in bytes. The longest value is 90 bytes.
 const CAPACITY: usize = 128;
 
-/// Number of values of each kind that a thread keeps. This is more than the number of lifetimes, limits and midnights
-/// in use at the same time.
+/// Number of values of each kind that a thread keeps. This is more than the number of lifetimes, limits and times of
+/// midnight in use at once.
 const KEPT: usize = 64;
 
 thread_local! {
@@ -18,7 +18,7 @@ thread_local! {
         const { RefCell::new([const { FrequentValues::new() }; NumberField::ALL]) };
 }
 
-/// A header value that consists of a number and constant text, and that many responses share.
+/// A header value that many responses share, and that consists of a number and constant text.
 #[derive(Clone, Copy, Debug)]
 pub enum NumberField {
     /// Only the number.

@@ -16,7 +16,7 @@ use super::applications::anchor_of;
 pub enum PlantedBug {
     /// The ledger counts returned units twice.
     ReturnsTwice,
-    /// The ledger takes back what it granted if the reply was late or lost.
+    /// The ledger takes back granted units if the reply was late or lost.
     Reclaims,
     /// Every other exchange does not name its windows.
     ForgetsWindows,

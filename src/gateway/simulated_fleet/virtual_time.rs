@@ -1,4 +1,4 @@
-//! Virtual time, and an executor on one thread: ready tasks are polled in a seeded order, and when none is ready, time
+//! Virtual time, and a single-threaded executor: ready tasks are polled in a seeded order, and when none is ready, time
 //! moves to the next timer.
 
 use std::{

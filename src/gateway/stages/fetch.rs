@@ -1,6 +1,6 @@
 //! Stage 5: gets the document. Only this stage uses both the cache and the backend.
 //!
-//! One `match` combines the verdict on the stored document with the result of a fetch. `documents` makes the fetches;
+//! One `match` combines the verdict on the stored document with the result of a fetch. `documents` does the fetching;
 //! `respond` chooses the form of the document.
 
 use std::sync::Arc;

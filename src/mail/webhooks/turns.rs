@@ -12,8 +12,8 @@ pub const AT_ONCE: usize = 256;
 /// Maximum number of one owner's receivers that are served concurrently. It equals the maximum number of webhooks per owner, but
 /// removed and re-added webhooks also count.
 const OF_OWNER: usize = 2;
-/// Maximum number of receivers served concurrently on one host, and of concurrently served receivers that were slow or failed
-/// before. The other half of [`AT_ONCE`] remains for all other receivers.
+/// Maximum number of receivers served concurrently on one host. Also the maximum number of concurrently served
+/// receivers that were slow or failed before. The other half of [`AT_ONCE`] remains for all other receivers.
 const HALF: usize = AT_ONCE / 2;
 /// If more slow receivers than this are stored, the entries whose pause has ended are removed.
 const REMEMBERED: usize = 4_096;

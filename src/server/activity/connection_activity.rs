@@ -168,9 +168,9 @@ impl ConnectionActivity {
         self.trust.level() == TrustLevel::Admitted
     }
 
-    /// HTTP/2: whether one more request head may be read. If all other requests are answered, a head is always read,
-    /// regardless of pending responses, because the frame that opens a window may follow it. Requests whose body is
-    /// awaited do not count, because the body arrives between heads.
+    /// HTTP/2: whether one more request head may be read. If no request is unanswered, a head is always read, even if
+    /// responses are still unsent, because the frame that opens a window for them may follow the head. Requests
+    /// whose body is awaited do not count as unanswered, because the body arrives between heads.
     pub fn may_read_head(&self) -> bool {
         let state = self.state();
         let limits = self.limits(&state);

@@ -34,7 +34,7 @@ pub struct Items<'b> {
 }
 
 impl DataShape {
-    /// Converts the data, which is part of `body`, to items. The reason for a rejection is for the operator.
+    /// Converts the data, which is part of `body`, to items. The reason for a rejection is meant for the operator.
     pub(super) fn items<'b>(&self, body: &Bytes, data: &'b RawValue) -> Result<Items<'b>, String> {
         let text = data.get();
         let [is_array, is_object] = [text.starts_with('['), text.starts_with('{')];

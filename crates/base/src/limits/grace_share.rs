@@ -84,7 +84,7 @@ impl GraceClaim {
             node: self.node,
         };
         if let Some(found) = holders.iter().find(|holder| holder.token == self.token) {
-            // A process on a copy of the data directory does not continue the last process but an earlier one.
+            // A process that uses a copy of the data directory is the successor of an earlier process, not of the last.
             let is_next = found.life < self.life || found.node == self.node;
             let is_same = self.held.is_none_or(|held| held == found.share);
             return (is_next && is_same).then(|| own(found.share));

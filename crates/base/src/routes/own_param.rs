@@ -33,7 +33,7 @@ impl OwnWords {
         Some(self)
     }
 
-    /// These words, with the default of `param` added if they contain no word for it.
+    /// These words. If they contain no word for `param`, its default is added.
     #[must_use]
     pub fn or_default(self, param: &OwnParam) -> Self {
         if self.word(param).is_some() {

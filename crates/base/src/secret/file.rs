@@ -84,7 +84,7 @@ pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
     Ok(Secret::new(line.to_owned()))
 }
 
-/// Opens the file without waiting for the other end of a pipe.
+/// Opens the file. If it is a pipe, does not wait for the other end.
 pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -112,8 +112,8 @@ fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     }
 }
 
-/// Whether other users have too much access to the file: read or write access if the user of this process owns it, otherwise
-/// write access. Access requires a permission on the file and the permission to enter its directory.
+/// Whether other users have too much access to the file: read or write access if the user of this process owns it,
+/// otherwise write access. Access requires permission on the file and permission to enter its directory.
 fn is_too_open(location: &Path, found: &Metadata) -> io::Result<bool> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     let rights = found.mode()

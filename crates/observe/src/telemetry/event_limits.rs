@@ -17,7 +17,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// after events that were enabled.
 pub const REPORTS: &str = "scoregate::event_limits";
 
-/// The number of events of a call site since the last report.
+/// The number of events from a call site since the last report.
 #[derive(Clone, Copy, Debug)]
 struct CountedEvents {
     place: &'static Metadata<'static>,

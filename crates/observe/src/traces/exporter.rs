@@ -24,7 +24,7 @@ const BATCH: usize = 512;
 /// Time for which a span waits for others to fill the batch.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of times that a batch is sent.
-// This limits the time for which a batch delays the spans in the queue.
+// This limits how long a batch delays the spans in the queue.
 const ATTEMPTS: u32 = 4;
 /// Delay before the first retry if there is no `Retry-After`. It doubles with each retry.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

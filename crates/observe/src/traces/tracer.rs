@@ -203,7 +203,7 @@ impl OpenSpan {
         }
     }
 
-    /// Sets the end of the span. By default, it ends when it is dropped.
+    /// Sets the end of the span. By default, the span ends when it is dropped.
     pub fn end_at(&mut self, ended: Mono) {
         self.ended = Some(ended);
     }

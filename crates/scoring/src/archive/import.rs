@@ -106,7 +106,7 @@ impl RunImport<'_> {
 impl Drop for RunImport<'_> {
     fn drop(&mut self) {
         if !self.connection.is_autocommit() {
-            // An error can be ignored: either the file is closed, or a previous statement already returned the error.
+            // Errors here can be ignored: the file is closed, or a previous statement already returned the error.
             drop(self.connection.execute_batch("ROLLBACK"));
         }
     }

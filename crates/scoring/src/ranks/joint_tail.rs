@@ -1,6 +1,6 @@
-//! The significance level for each comparison at which all comparisons of a ranking hold jointly. It is based on the
-//! range of normal variables, as in Tukey's test, and is applied stepwise, since models that are certainly apart need
-//! no further comparison.
+//! The significance level per comparison at which all comparisons of a ranking hold jointly. It is based on the range
+//! of normal variables, as in Tukey's test, and is applied stepwise, since models that certainly differ need no further
+//! comparison.
 
 use std::f64::consts::{PI, SQRT_2};
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// Runs `work` on a read-only connection. `work` may run twice. If there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log is created next to it. If another process opened the file in the meantime,
-/// that result is discarded.
+/// the result of this run is discarded.
 pub fn at<T>(path: &Path, mut work: impl FnMut(&FileConnection) -> Done<T>) -> Done<T> {
     if fs::metadata(path)?.len() == 0 {
         return Err(Fault::Record("it is empty".into()));

@@ -39,7 +39,7 @@ SET LOCAL jit = off";
 
 /// Deadline for the first rows. Sorting a million applications takes 2 s, and the time grows with their number.
 const SORT_TIMEOUT: Duration = Duration::from_mins(2);
-/// Rows per page. A page gets more rows if they are needed for all keys of its last application.
+/// Rows per page. A page gets more rows if it needs them to include all keys of its last application.
 const PAGE_ROWS: usize = 2_000;
 
 /// Rows of a statement in progress.

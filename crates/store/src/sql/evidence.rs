@@ -46,7 +46,7 @@ const ADD_DAYS: &str =
 const DAYS: &str = "
 SELECT day AS number, application, record FROM {schema}.evidence_days WHERE day BETWEEN $1 AND $2
 ORDER BY day, application";
-/// Searches one day after another, so that each search uses the index on day and application.
+/// Searches one day at a time, so that each search uses the index on day and application.
 const DAYS_OF_APPLICATION: &str = "
 SELECT day AS number, application, record FROM {schema}.evidence_days
 WHERE application = $1 AND day IN ({days}) ORDER BY day";

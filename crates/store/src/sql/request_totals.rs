@@ -90,7 +90,7 @@ JOIN {schema}.applications a ON a.id = $1
 LEFT JOIN {schema}.owned_applications o ON o.application = a.id
 WHERE true ON CONFLICT DO NOTHING";
 
-/// Searches one day after another, so that each search of both tables uses the index on day and application.
+/// Searches one day at a time, so that each search of both tables uses the index on day and application.
 const READ_REQUESTS: &str = "
 SELECT CAST(r.day AS text) AS day, endpoint, outcome, CAST(sum(requests) AS bigint) AS requests FROM (
     SELECT day, endpoint, outcome, requests FROM {schema}.request_days WHERE day IN ({wanted}) AND application = $1

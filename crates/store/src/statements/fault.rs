@@ -1,4 +1,4 @@
-//! Why statements failed, before the operation and the store are added. Callers see a [`StoreError`].
+//! Why statements failed. The operation and the store are added later: callers see a [`StoreError`].
 
 use super::rows::BadRecord;
 use crate::{OwnerRefusal, StoreError, TransferError};

@@ -31,8 +31,8 @@ pub struct Finding {
     pub rule: FiredRule,
     /// The other applications of the group.
     pub others: Vec<ApplicationId>,
-    /// The figures on the decisive day: of the days on which the rule fired, the one whose first figure is the `least_days`-th
-    /// largest.
+    /// The figures of the decisive day: among the days on which the rule fired, the one whose first figure is the
+    /// `least_days`-th largest.
     pub figures: Vec<Figure>,
     /// Days on which the rule fired.
     pub days: usize,

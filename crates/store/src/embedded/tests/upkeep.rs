@@ -123,7 +123,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     let ((), copies) = tokio::join!(writing, copying);
     for report in copies.unwrap() {
         assert!(report.is_sound() && report.applications == 2, "{report:?}");
-        // Changes and leases alternate, so their numbers differ by one at most.
+        // Changes and leases alternate, so their counts differ by at most one.
         let changes = report.audit - 2;
         assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
         assert_eq!(
@@ -194,7 +194,7 @@ fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
         fs::write(place.path().join(name), "").unwrap();
     }
     let keep = std::num::NonZeroUsize::new(2).unwrap();
-    // The last clock is behind, so its backup is not the newest by name.
+    // For the last backup the clock is set back, so this backup is not the newest by name.
     for hour in [1, 2, 3, 0] {
         let now = NOW.plus(std::time::Duration::from_hours(hour));
         let path = maintenance::dated(place.path(), now).unwrap();

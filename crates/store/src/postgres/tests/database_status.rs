@@ -1,4 +1,5 @@
-//! Tests the database status that metrics show. They use separate servers, because they need different settings from other tests.
+//! Tests of the database status that metrics show. They use separate servers, because they need different settings from
+//! other tests.
 
 use super::*;
 use crate::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
